@@ -1,0 +1,207 @@
+// critical_section.hpp - run a function alone, without blocking a thread.
+//
+// Behind it: lib/strand (who serves), lib/ring (waiting requests), lib/registry (who holds what).
+#pragma once
+
+#include <turnstile/detail/close_awaiter.hpp>
+#include <turnstile/detail/execute_awaiter.hpp>
+#include <turnstile/detail/lock_awaiter.hpp>
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/submitted.hpp>
+#include <turnstile/execute_options.hpp>
+#include <turnstile/execution_handle.hpp>
+#include <turnstile/section_guard.hpp>
+#include <turnstile/section_options.hpp>
+#include <turnstile/section_statistics.hpp>
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+
+namespace detail {
+
+// See config.hpp: such a body would be destroyed twice, which is silent memory corruption.
+template <class Body>
+inline constexpr bool safe_inside_co_await =
+    !TURNSTILE_CO_AWAIT_COPIES_CLOSURES || std::is_lvalue_reference_v<Body> ||
+    std::is_trivially_destructible_v<std::remove_cvref_t<Body>>;
+
+// try_execute's answer: what the body returned, if it ran.
+template <class R>
+struct attempt {
+  using type = std::optional<R>;
+};
+template <class R>
+struct attempt<R&> {
+  using type = R*;
+};
+template <>
+struct attempt<void> {
+  using type = bool;
+};
+
+}  // namespace detail
+
+/// Runs functions one at a time, in the order in which they were accepted, without blocking a thread.
+///
+/// Choose it for state that many coroutines share. For state that one coroutine touches, a plain
+/// variable will do.
+///
+/// Threads    every member from any thread; the destructor from one, when the section is not in use
+/// Order      one FIFO order of accepted requests; one thread's requests keep their order; no barging
+/// Memory     a body sees what every earlier body of this section wrote; the awaiter sees what its
+///            body wrote
+/// Progress   see the table in README.md. At most 33 million requests wait at once
+/// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits) is reported
+///            and aborts; the awaiter of the last execution may destroy it as soon as it is resumed
+class critical_section {
+ public:
+  /// Unnamed, and distinct from every other.
+  critical_section() : critical_section(section_options{}) {}
+  /// `name` is a label in errors; it does not share.
+  explicit critical_section(std::string_view name) : critical_section(section_options{.name = name}) {}
+  /// Throws `std::invalid_argument` if ring_capacity is no power of two.
+  explicit critical_section(section_options options)
+      : core_(options.name, options.executor, options.ring_capacity) {}
+
+  critical_section(const critical_section&) = delete;
+  critical_section& operator=(const critical_section&) = delete;
+
+  /// The section that everybody in this process shares who asks with the same two names, as long as
+  /// anybody holds it. Throws `std::invalid_argument` if `shared_name` is empty.
+  static std::shared_ptr<critical_section> open(std::string_view shared_name,
+                                                std::string_view container = {});
+
+  /// Runs `body` alone and gives back what it returns; a body that returns an awaitable is awaited
+  /// with the section held and no thread held.
+  ///
+  /// Runs on    the section's executor; without one, here if the section is idle, else on the thread
+  ///            that is serving it
+  /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the thread
+  ///            that served it, after the section was released
+  /// Throws     what `body` throws; reentry_error and section_closed at once, when awaited
+  /// Cancel     a running body is never stopped
+  /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
+  ///            frame, longer than the awaitable it returns. A plain body allocates nothing
+  template <class Body>
+  auto execute(Body&& body, execute_options options = {},
+               std::source_location where = std::source_location::current()) {
+    static_assert(detail::safe_inside_co_await<Body>,
+                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    return detail::execute_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options,
+                                                       where);
+  }
+
+  /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
+  /// the calling chain holds it. The body must not return an awaitable.
+  ///
+  /// Throws     what `body` throws; section_closed. A section bound to an executor accepts it only
+  ///            there: elsewhere it is empty
+  template <class Body>
+  auto try_execute(Body&& body,
+                   std::source_location where = std::source_location::current()) {
+    using value = std::invoke_result_t<Body&>;
+    static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
+    using answer = typename detail::attempt<value>::type;
+    detail::section_core::place line;
+    if (!arrive_if_idle(line)) return answer{};
+    detail::result<value> got;
+    run_tried(line, where, [&] { got.run([&]() -> decltype(auto) { return body(); }); });
+    if constexpr (std::is_void_v<value>) {
+      got.take();
+      return true;
+    } else if constexpr (std::is_reference_v<value>) {
+      return std::addressof(got.take());
+    } else {
+      return answer(got.take());
+    }
+  }
+
+  /// Starts an execution now, and gives a handle on it. `body` never runs inside the call.
+  ///
+  /// Runs on    the section's executor; else where the section is being served; else on the calling
+  ///            executor, or thread_pool::shared() without one
+  /// Throws     bad_alloc. A refusal completes the handle with its error
+  template <class Body>
+  auto submit(Body&& body, execute_options options = {},
+              std::source_location where = std::source_location::current()) {
+    using state = detail::submitted<std::decay_t<Body>>;
+    auto* const s = new state(core_, std::forward<Body>(body), detail::site{options.name, where},
+                              state::purpose::handle);
+    auto handle = detail::handle_access::to<detail::body_result_t<std::decay_t<Body>>>(s);
+    if (!s->send()) s->refuse(refusal());
+    return handle;
+  }
+
+  /// Starts an execution that nobody waits for. Its error goes to on_unobserved_error.
+  ///
+  /// Runs on    as submit
+  /// Throws     section_closed, bad_alloc
+  template <class Body>
+  void post(Body&& body, execute_options options = {},
+            std::source_location where = std::source_location::current()) {
+    using state = detail::submitted<std::decay_t<Body>>;
+    auto* const s = new state(core_, std::forward<Body>(body), detail::site{options.name, where},
+                              state::purpose::nobody);
+    if (s->send()) return;
+    s->discard();
+    std::rethrow_exception(refusal());
+  }
+
+  /// Waits for the section and owns it until the guard is unlocked or destroyed.
+  ///
+  /// Resumes    as execute
+  /// Throws     reentry_error, section_closed, bad_alloc at once, when awaited
+  auto lock(execute_options options = {},
+            std::source_location where = std::source_location::current()) {
+    return detail::lock_awaiter<section_guard>(core_, options, where);
+  }
+
+  /// Owns the section if it is idle; never waits. Throws section_closed.
+  std::optional<section_guard> try_lock(
+      std::source_location where = std::source_location::current());
+
+  /// Refuses new requests from the await on and resumes when everything accepted is finished.
+  ///
+  /// Resumes    on the executor the awaiting coroutine was running on
+  /// Throws     reentry_error from inside the section. Twice is fine
+  auto close(std::source_location where = std::source_location::current()) {
+    return detail::close_awaiter(core_, where);
+  }
+
+  std::string_view name() const noexcept { return core_.name(); }
+  section_statistics statistics() const noexcept { return core_.statistics(); }
+
+ private:
+  template <class T>
+  friend class synchronized;
+
+  // Counts a refusal and gives its error.
+  std::exception_ptr refusal();
+  // True: the caller owns the section. Throws section_closed.
+  bool arrive_if_idle(detail::section_core::place& line);
+
+  template <class F>
+  void run_tried(detail::section_core::place line, std::source_location where, F&& f) noexcept {
+    const detail::site at{{}, where};
+    detail::chain_frame* const left =
+        detail::run_held(core_, detail::here().chain, at, std::forward<F>(f));
+    core_.leave(line);
+    if (left != nullptr) detail::adopt_holds(*left);
+  }
+
+  detail::section_core core_;
+};
+
+#if !defined(TURNSTILE_RING_CYCLE)
+static_assert(sizeof(critical_section) <= 256, "a section is as cheap as a mutex");
+#endif
+
+}  // namespace turnstile

@@ -1,0 +1,37 @@
+// atomic.hpp - the one seam through which all atomics of the library go.
+//
+// A checker that drives the real code defines TURNSTILE_ATOMIC_SEAM as the name of a header that
+// declares the same four names: atomic<T>, guarded<T>, pause and the memory orders. Nothing else in
+// include/ or lib/ names the standard atomics.
+#pragma once
+
+#if defined(TURNSTILE_ATOMIC_SEAM)
+#include TURNSTILE_ATOMIC_SEAM
+#else
+
+#include <atomic>
+
+namespace turnstile::detail {
+
+template <class T>
+using atomic = std::atomic<T>;
+
+// A field that is not atomic although several threads touch it, one after the other. The checker
+// puts a race detector here; in the real build it is the type itself.
+template <class T>
+using guarded = T;
+
+using enum std::memory_order;
+
+// Tells the core that this thread is waiting for another one's store.
+inline void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+}  // namespace turnstile::detail
+
+#endif

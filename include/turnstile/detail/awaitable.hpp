@@ -1,0 +1,40 @@
+// awaitable.hpp - what can be awaited, and what comes out of it.
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+template <class T>
+concept has_member_co_await = requires(T&& t) { std::forward<T>(t).operator co_await(); };
+template <class T>
+concept has_free_co_await = requires(T&& t) { operator co_await(std::forward<T>(t)); };
+
+template <class T>
+decltype(auto) get_awaiter(T&& t) {
+  if constexpr (has_member_co_await<T>) {
+    return std::forward<T>(t).operator co_await();
+  } else if constexpr (has_free_co_await<T>) {
+    return operator co_await(std::forward<T>(t));
+  } else {
+    return static_cast<T&&>(t);
+  }
+}
+
+template <class T>
+using awaiter_of = decltype(get_awaiter(std::declval<T>()));
+
+template <class T>
+concept awaitable = requires(awaiter_of<T>& a) {
+  { a.await_ready() } -> std::convertible_to<bool>;
+  a.await_resume();
+};
+
+// What co_await gives.
+template <awaitable T>
+using awaited = decltype(std::declval<awaiter_of<T>&>().await_resume());
+
+}  // namespace turnstile::detail

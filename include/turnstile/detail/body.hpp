@@ -1,0 +1,107 @@
+// body.hpp - running the function given to an execution, as part of its section.
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/section_core.hpp>
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+template <class Body>
+using returned = std::invoke_result_t<std::remove_reference_t<Body>&>;
+
+// A body that returns an awaitable is awaited with the section held.
+template <class Body>
+inline constexpr bool waits = awaitable<returned<Body>>;
+
+template <class Body, bool = waits<Body>>
+struct body_result {
+  using type = kept<returned<Body>>;
+};
+template <class Body>
+struct body_result<Body, true> {
+  using type = kept<awaited<returned<Body>>>;
+};
+template <class Body>
+using body_result_t = typename body_result<Body>::type;
+
+// Calls `f` as the body of an execution in `section` by the chain `requester`. Gives the guards that
+// it left behind, if any.
+template <class F>
+TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame* requester,
+                                       const site& at, F&& f) noexcept {
+  chain_frame frame{&section, requester, &at,
+                    mask_of(&section) | (requester == nullptr ? 0 : requester->mask), false};
+  chain_frame*& top = here().chain;
+  chain_frame* const before = std::exchange(top, &frame);
+  f();
+  chain_frame* const after = std::exchange(top, before);
+  if (after == &frame) [[likely]] return nullptr;
+  return cut_holds(after, &frame);
+}
+
+// A body that waits, while it does.
+//
+// Edges  S1  phase_.exchange(acq_rel) by the strand when start returns, and by the body's end: the
+//            second one goes on with the section, and sees all the first one did.
+template <class Body, class Owner>
+class waiting_body : private branch_end {
+  using value = body_result_t<Body>;
+
+ public:
+  waiting_body() noexcept : branch_end(&ended_here) {}
+
+  // Owner has: request& as_request(), section_core& section(), const site& place(),
+  // result<value>& got(), chain_frame*& left_behind().
+  outcome start(Owner& owner, Body& body, chain_frame* requester) noexcept {
+    owner_ = &owner;
+    frame_ = {&owner.section(), requester, &owner.place(),
+              mask_of(&owner.section()) | (requester == nullptr ? 0 : requester->mask), false};
+    phase_.store(starting, relaxed);  // nobody else can see it yet
+    chain_frame* const before = std::exchange(here().chain, &frame_);
+    const bool made = make(owner, body);
+    here().chain = before;
+    if (!made) return outcome::finished;
+    branch_.prepare(owner.got(), *this, &frame_);
+    branch_.run();
+    return phase_.exchange(returned_from, acq_rel) == ended ? outcome::finished  // S1
+                                                            : outcome::suspended;
+  }
+
+ private:
+  enum phase : std::uint8_t { starting, returned_from, ended };
+
+  bool make(Owner& owner, Body& body) noexcept {
+    try {
+      branch_ = make_branch<returned<Body>>(std::invoke(body));
+      return true;
+    } catch (...) {
+      owner.got().fail(std::current_exception());
+      return false;
+    }
+  }
+
+  static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
+    auto& w = static_cast<waiting_body&>(self);
+    Owner& owner = *w.owner_;
+    owner.left_behind() = w.branch_.take_left();
+    w.branch_.destroy();
+    if (w.phase_.exchange(ended, acq_rel) == returned_from) {  // S1
+      owner.section().body_finished(owner.as_request());
+    }
+    return {};
+  }
+
+  Owner* owner_ = nullptr;
+  chain_frame frame_{};
+  branch<value> branch_;
+  atomic<std::uint8_t> phase_{starting};
+};
+
+struct no_waiting_body {};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,90 @@
+// chain.hpp - which sections a logical chain of awaits holds.
+//
+// Ownership follows the chain of awaits, not the thread. A chain is a list of frames, innermost
+// first; a frame says "this section is held, and below it whatever my parent says". Frames never
+// change once they are visible, except that a guard's frame can be marked as let go.
+//
+// Two kinds of frame:
+//   body   lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not counted:
+//          everything that can see it ends before it does.
+//   hold   belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
+//          thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
+//
+// So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
+// one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
+//
+// Proof  test/registry
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+
+#include <cstdint>
+#include <source_location>
+#include <string_view>
+
+namespace turnstile::detail {
+
+class section_core;
+
+// Where an execution was asked for, and what it calls itself.
+struct site {
+  std::string_view name;
+  std::source_location where;
+};
+
+struct chain_frame {
+  const section_core* section;
+  chain_frame* parent;  // owned share if this is a hold
+  const site* at;
+  std::uint32_t mask;  // one bit of each section held from here down; spares most walks
+  bool is_hold;
+};
+
+struct hold_frame : chain_frame {
+  site place;
+  atomic<bool> let_go{false};      // guard unlocked or detached; any thread, once
+  atomic<std::uint32_t> shares{1};  // the guard's own
+};
+
+void share_hold(chain_frame& top) noexcept;
+void drop_hold(chain_frame& top) noexcept;
+
+inline chain_frame* share(chain_frame* top) noexcept {
+  if (top != nullptr && top->is_hold) share_hold(*top);
+  return top;
+}
+
+inline void drop(chain_frame* top) noexcept {
+  if (top != nullptr && top->is_hold) drop_hold(*top);
+}
+
+// One bit out of 32, from the section's address.
+inline std::uint32_t mask_of(const section_core* s) noexcept {
+  return std::uint32_t{1} << ((reinterpret_cast<std::uintptr_t>(s) >> 8) & 31);
+}
+
+// The calling chain holds `s` (guards let go do not count).
+bool chain_holds(const section_core& s) noexcept;
+
+// Throws reentry_error if the calling chain holds `s`; `at` is the request that asks.
+void refuse_if_held(const section_core& s, const site& at);
+
+// Throws deadlock_error if the calling chain holds `s`: waiting for a request queued there would
+// never end.
+void refuse_wait_if_held(const section_core& s, const site& at);
+
+// A new hold of `s` on top of the calling chain, with a share for the guard and one for the chain.
+hold_frame* make_hold(const section_core& s, const site& at);
+void push_hold(hold_frame& h) noexcept;
+
+// The guard gives up the section: the chain no longer holds it. Drops the guard's share.
+void let_go(hold_frame& h) noexcept;
+
+// The holds that a chain which started on `base` leaves behind at its end, cut off from it; null if
+// none. Takes over the share that `top` stands for.
+chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept;
+
+// Puts what cut_holds gave on top of the calling chain.
+void adopt_holds(chain_frame& top) noexcept;
+
+}  // namespace turnstile::detail

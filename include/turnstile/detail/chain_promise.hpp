@@ -1,0 +1,135 @@
+// chain_promise.hpp - a coroutine that takes its chain of holds with it from thread to thread.
+//
+// While it runs, its chain is the thread's; at each suspension the thread gets back what it had,
+// whoever resumed the coroutine, and the chain waits in the promise.
+#pragma once
+
+#include <turnstile/detail/awaitable.hpp>
+#include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/transfer.hpp>
+
+#include <coroutine>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+class chain_promise {
+ public:
+  chain_promise() noexcept = default;
+  chain_promise(const chain_promise&) = delete;
+  chain_promise& operator=(const chain_promise&) = delete;
+  ~chain_promise() {
+    drop(chain_);
+    drop(left_);
+  }
+
+  // Before the first resumption: the chain to run on. Takes over a share.
+  void start_on(chain_frame* chain) noexcept {
+    chain_ = chain;
+    base_ = chain;
+  }
+
+  // The coroutine runs on this thread from here on.
+  void enter() noexcept { outer_ = std::exchange(here().chain, std::exchange(chain_, nullptr)); }
+
+  // It ends here. What it still holds can be had from take_left.
+  void finish() noexcept {
+    chain_frame* const mine = std::exchange(here().chain, std::exchange(outer_, nullptr));
+    if (mine == base_) [[likely]] {
+      drop(mine);
+    } else {
+      left_ = cut_holds(mine, base_);
+    }
+  }
+  chain_frame* take_left() noexcept { return std::exchange(left_, nullptr); }
+
+  // Suspension in three steps, because nothing of the coroutine may be touched once it can be
+  // resumed elsewhere: save, call the awaiter with the chain still in place, give the thread back.
+  chain_frame* save() noexcept {
+    chain_ = share(here().chain);
+    return std::exchange(outer_, nullptr);
+  }
+  static void give_back(chain_frame* outer) noexcept { drop(std::exchange(here().chain, outer)); }
+  void did_not_suspend(chain_frame* outer) noexcept {
+    drop(std::exchange(chain_, nullptr));
+    outer_ = outer;
+  }
+
+ private:
+  chain_frame* chain_ = nullptr;       // while suspended; owned share
+  chain_frame* outer_ = nullptr;       // while running: what the thread had
+  chain_frame* left_ = nullptr;        // after the end: guards not yet unlocked
+  const chain_frame* base_ = nullptr;  // what it started on; only compared
+};
+
+// Adds the chain's coming and going to an awaiter. A is the awaiter or a reference to it.
+template <class A>
+class tracked {
+ public:
+  template <class T>
+  tracked(T&& t, chain_promise& p) : awaiter_(get_awaiter(std::forward<T>(t))), promise_(&p) {}
+
+  bool await_ready() { return static_cast<bool>(awaiter_.await_ready()); }
+
+  template <class P>
+  auto await_suspend(std::coroutine_handle<P> h) {
+    using answer = decltype(awaiter_.await_suspend(h));
+    chain_promise& p = *promise_;
+    away_ = true;
+    chain_frame* const outer = p.save();
+    try {
+      if constexpr (std::is_void_v<answer>) {
+        awaiter_.await_suspend(h);  // the frame may be gone
+        chain_promise::give_back(outer);
+      } else if constexpr (std::is_same_v<answer, bool>) {
+        const bool suspended = awaiter_.await_suspend(h);
+        if (suspended) {
+          chain_promise::give_back(outer);
+        } else {
+          away_ = false;
+          p.did_not_suspend(outer);
+        }
+        return suspended;
+      } else {
+        const std::coroutine_handle<> next = awaiter_.await_suspend(h);
+        chain_promise::give_back(outer);
+        return next;
+      }
+    } catch (...) {
+      away_ = false;
+      p.did_not_suspend(outer);
+      throw;
+    }
+  }
+
+  decltype(auto) await_resume() {
+    if (away_) promise_->enter();
+    return awaiter_.await_resume();
+  }
+
+ private:
+  A awaiter_;
+  chain_promise* promise_;
+  bool away_ = false;
+};
+
+// What every coroutine of the library's own has in common.
+class coroutine_promise : public chain_promise {
+ public:
+  struct begin {
+    chain_promise& p;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() const noexcept { p.enter(); }
+  };
+
+  begin initial_suspend() noexcept { return {*this}; }
+
+  template <awaitable T>
+  tracked<awaiter_of<T>> await_transform(T&& t) {
+    return {std::forward<T>(t), *this};
+  }
+};
+
+}  // namespace turnstile::detail

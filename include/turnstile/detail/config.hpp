@@ -1,0 +1,36 @@
+// config.hpp - what differs between compilers, in one place.
+#pragma once
+
+#include <cstddef>
+
+// g++ makes a symmetric transfer a tail call only when it optimises, and not under a sanitizer.
+// Elsewhere the transfer goes through the thread's trampoline, so that no chain grows the stack.
+#if defined(__clang__) || \
+    (defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
+#define TURNSTILE_TAIL_TRANSFER 1
+#else
+#define TURNSTILE_TAIL_TRANSFER 0
+#endif
+
+// g++ before 13 destroys the by-value captures of a lambda written inside co_await twice.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
+#define TURNSTILE_CO_AWAIT_COPIES_CLOSURES 1
+#else
+#define TURNSTILE_CO_AWAIT_COPIES_CLOSURES 0
+#endif
+
+#if defined(__GNUC__)
+#define TURNSTILE_COLD [[gnu::cold, gnu::noinline]]
+#define TURNSTILE_INLINE [[gnu::always_inline]] inline
+#else
+#define TURNSTILE_COLD
+#define TURNSTILE_INLINE inline
+#endif
+
+namespace turnstile::detail {
+
+// Our own constant: the standard one draws a warning in headers under g++ 12, because it changes
+// with tuning flags and so would the layout of a section.
+inline constexpr std::size_t cache_line = 64;
+
+}  // namespace turnstile::detail

@@ -1,0 +1,72 @@
+// lock_awaiter.hpp - what co_await section.lock() does.
+#pragma once
+
+#include <turnstile/detail/execute_awaiter.hpp>
+#include <turnstile/section_guard.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace turnstile::detail {
+
+// Guard is made from a section_guard: the guard itself, or one that also knows the data.
+template <class Guard, class... Data>
+class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaiter
+    : private section_request {
+ public:
+  lock_awaiter(section_core& section, const execute_options& options,
+               const std::source_location& where, Data*... data) noexcept
+      : section_request(section, options, where), data_(data...) {}
+  lock_awaiter(lock_awaiter&& other) noexcept
+      : section_request(std::move(other)), data_(other.data_) {}
+  ~lock_awaiter() {
+    if (hold_ != nullptr) drop(hold_);
+  }
+
+  bool await_ready() {
+    begin();
+    hold_ = make_hold(*section_, at_);  // before the request is made: this may fail
+    arrived_ = section_->arrive(line_);
+    if (arrived_ == arrival::closed) refuse();
+    if (arrived_ == arrival::queued || must_hop()) return false;
+    section_->hold_first(line_);
+    return true;
+  }
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    request* const own = must_hop() ? nullptr : this;
+    suspend_as(h, &grant, true);
+    section_core& section = *section_;  // this may be gone after publishing
+    if (arrived_ == arrival::owner) {
+      return !section.serve_first(line_, *this, own) || stay_here();
+    }
+    switch (section.publish(*this, line_, own)) {
+      case section_core::published::waiting:
+        return true;
+      case section_core::published::own_served:
+        return stay_here();
+      case section_core::published::closed:
+        break;
+    }
+    stay_here();
+    refuse();
+  }
+
+  Guard await_resume() noexcept {
+    phase_ = phase::awaited;
+    return std::apply(
+        [this](Data*... data) {
+          return Guard(guard_access::own(*section_, *std::exchange(hold_, nullptr)), data...);
+        },
+        data_);
+  }
+
+ private:
+  static outcome grant(request&) noexcept { return outcome::granted; }
+
+  std::tuple<Data*...> data_;
+  hold_frame* hold_ = nullptr;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,32 @@
+// request.hpp - one place in a section's queue.
+#pragma once
+
+#include <turnstile/executor.hpp>
+
+#include <cstdint>
+
+namespace turnstile::detail {
+
+// What became of a request that got its turn.
+enum class [[nodiscard]] outcome : std::uint8_t {
+  finished,   // the body ran: hand the request back
+  suspended,  // the body waits and keeps the section; touch nothing any more
+  granted,    // a guard owns the section now: hand the request back, the section stays held
+  closed,     // the section takes no more requests and is never idle again
+};
+
+// Lives in the awaiting frame (or in the state of a handle). From the moment it is published until
+// it is handed back it belongs to the section; `next` links it in the ring, then in a batch.
+struct request : job {
+  using step = outcome (*)(request&) noexcept;
+
+  request() noexcept = default;  // fields are written when the request is made, not before
+
+  std::uint64_t ticket;  // its place in the order; written before it is published
+  step start;            // runs the body
+  bool may_wait;         // start may say suspended or granted
+
+  request* link() const noexcept { return static_cast<request*>(next); }
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,82 @@
+// result.hpp - what a body or task left behind: nothing yet, a value, or an exception.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+struct nothing_yet {};
+
+template <class R>
+class result {
+  using stored = std::conditional_t<std::is_void_v<R>, nothing_yet,
+                                    std::conditional_t<std::is_reference_v<R>,
+                                                       std::add_pointer_t<R>, std::remove_cv_t<R>>>;
+
+ public:
+  result() noexcept : state_(state::empty) {}
+  ~result() { clear(); }
+  result(const result&) = delete;
+  result& operator=(const result&) = delete;
+
+  // Keeps what `f` returns or throws. The value is made in place.
+  template <class F>
+  void run(F&& f) noexcept {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        std::forward<F>(f)();
+      } else if constexpr (std::is_reference_v<R>) {
+        R&& got = std::forward<F>(f)();
+        value_ = std::addressof(got);
+      } else {
+        ::new (static_cast<void*>(std::addressof(value_))) stored(std::forward<F>(f)());
+      }
+      state_ = state::value;
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+  void fail(std::exception_ptr error) noexcept {
+    ::new (static_cast<void*>(std::addressof(error_))) std::exception_ptr(std::move(error));
+    state_ = state::error;
+  }
+
+  bool failed() const noexcept { return state_ == state::error; }
+
+  std::exception_ptr error() const noexcept { return failed() ? error_ : nullptr; }
+
+  // The value, once; or throws the exception.
+  R take() {
+    if (failed()) [[unlikely]] std::rethrow_exception(std::move(error_));
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(*value_);
+    } else if constexpr (!std::is_void_v<R>) {
+      return std::move(value_);
+    }
+  }
+
+ private:
+  enum class state : unsigned char { empty, value, error };
+
+  void clear() noexcept {
+    if (state_ == state::error) {
+      std::destroy_at(std::addressof(error_));
+    } else if constexpr (!std::is_trivially_destructible_v<stored>) {
+      if (state_ == state::value) std::destroy_at(std::addressof(value_));
+    }
+  }
+
+  union {
+    stored value_;
+    std::exception_ptr error_;
+  };
+  state state_;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,122 @@
+// scope_core.hpp - what an async_scope shares with the work it has spawned.
+//
+// Shape     running = work not yet ended; joiners = stack of coroutines in join; shares = running,
+//           plus one for the scope: whoever drops the last one frees this.
+//
+// Edges     J1  running.fetch_sub(seq_cst) in ended, then joiners.exchange(seq_cst);
+//               joiners.CAS(seq_cst) in wait, then running.load(seq_cst): all in one order, so of the
+//               last piece of work and a joiner at least one sees the other
+//           J2  running.fetch_sub(acq_rel half) -> running.load(acquire half): what the work did,
+//               first_error_ included
+//           J3  shares.fetch_sub(acq_rel): everything, before it is freed
+//
+// Progress  add and ended wait-free but for waking joiners.
+//
+// Dangers   A joiner may end the scope as soon as it is resumed, while the last piece of work still
+//           looks for others: hence the shares.
+//
+// Proof     test/resume, test/stress
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/suspended.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <source_location>
+#include <utility>
+
+namespace turnstile::detail {
+
+class join_awaiter;
+
+class scope_core {
+ public:
+  void add() noexcept {
+    running_.fetch_add(1, relaxed);  // relaxed: whoever adds is before the join, by the caller's order
+    shares_.fetch_add(1, relaxed);
+  }
+  void ended(std::exception_ptr error, std::source_location where) noexcept;
+  void abandon() noexcept;
+
+  bool idle() const noexcept { return running_.load(seq_cst) == 0; }  // J1, J2
+  // False: there is nothing to wait for.
+  bool wait(join_awaiter& j) noexcept;
+  void throw_first_error();
+
+ private:
+  void wake_joiners(const join_awaiter* but, bool& found) noexcept;
+  void drop_share() noexcept;
+
+  atomic<std::size_t> running_{0};
+  atomic<std::size_t> shares_{1};
+  atomic<join_awaiter*> joiners_{nullptr};
+  atomic<bool> failed_{false};  // picks who writes first_error_
+  std::exception_ptr first_error_;
+  std::source_location failed_at_;
+};
+
+class [[nodiscard("nothing is waited for until the result is awaited")]] join_awaiter
+    : private suspended<job> {
+ public:
+  explicit join_awaiter(scope_core& core) noexcept : core_(&core) {}
+
+  bool await_ready() const noexcept { return core_->idle(); }
+  bool await_suspend(std::coroutine_handle<> h) noexcept {
+    suspend(h);
+    if (core_->wait(*this)) return true;  // this may be gone
+    stay();
+    return false;
+  }
+  void await_resume() const { core_->throw_first_error(); }
+
+ private:
+  friend class scope_core;
+
+  scope_core* core_;
+  join_awaiter* next_joiner_ = nullptr;
+};
+
+// One piece of spawned work. It frees itself at its end.
+template <class A>
+class spawned : private branch_end, private job {
+ public:
+  spawned(scope_core& scope, A&& a, std::source_location where)
+      : branch_end(&ended_here),
+        job(&begin),
+        scope_(&scope),
+        where_(where),
+        branch_(make_branch<A>(std::move(a))) {}
+
+  void start(executor_ref on) {
+    branch_.prepare(got_, *this, nullptr);  // never part of the spawner's chain
+    if (on) {
+      on.post(*this);  // this may be gone
+    } else {
+      const chain_scope nothing_held{nullptr};
+      branch_.run();
+    }
+  }
+
+ private:
+  static void begin(job& j) noexcept { static_cast<spawned&>(j).branch_.run(); }
+
+  static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
+    auto* const work = static_cast<spawned*>(&self);
+    scope_core& scope = *work->scope_;
+    std::exception_ptr error = work->got_.error();
+    const std::source_location where = work->where_;
+    delete work;
+    scope.ended(std::move(error), where);
+    return {};
+  }
+
+  scope_core* scope_;
+  std::source_location where_;
+  result<kept<awaited<A>>> got_;
+  branch<kept<awaited<A>>> branch_;
+};
+
+}  // namespace turnstile::detail

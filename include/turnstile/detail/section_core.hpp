@@ -1,0 +1,142 @@
+// section_core.hpp - the strand of one section: who serves the requests, and for how long.
+//
+// Behind it: lib/strand. The queue is a ring (ticket_ring.hpp and its alternatives).
+//
+// Shape     A section is idle or owned. It is owned by one of
+//             a thread that serves   from arrive = owner or publish = take_over, until next() gives
+//                                    nothing or it passes the section on
+//             a job                  posted when the budget is spent or the section is bound to an
+//                                    executor; the request to go on with is in `waiting_turn_`
+//             an awaitable body      suspended; its end goes on serving (body_finished)
+//             a section_guard        its unlock goes on serving (release_hold)
+//             nobody yet             parked: the publisher that is missing will own it
+//             its end                closed and the closing request served
+//           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
+//           release and acquire).
+//
+// Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
+//               sides; the second one goes on with the section.
+//           `waiting_turn_` and `served_` are private to the owner. executions_ is written by the
+//           owner with plain load and store, relaxed, and read by statistics.
+//
+// Progress  Serving waits for nothing but the bodies.
+//
+// Dangers   Account, then resume: a request is handed back only while another one is pending, or
+//           after the section was left; the awaiter of the last one may destroy the section.
+//           Every function on this path is noexcept: an exception would strand the queue.
+//
+// Proof     test/path, test/stress
+#pragma once
+
+#include <turnstile/detail/thread_state.hpp>
+#include <turnstile/section_statistics.hpp>
+
+#if defined(TURNSTILE_RING_INBOX)
+#include <turnstile/detail/inbox_ring.hpp>
+#elif defined(TURNSTILE_RING_CYCLE)
+#include <turnstile/detail/cycle_ring.hpp>
+#else
+#include <turnstile/detail/ticket_ring.hpp>
+#endif
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace turnstile::detail {
+
+#if defined(TURNSTILE_RING_INBOX)
+using section_ring = inbox_ring;
+#elif defined(TURNSTILE_RING_CYCLE)
+using section_ring = cycle_ring;
+#else
+using section_ring = ticket_ring;
+#endif
+
+class batch;
+
+class section_core : private job {
+ public:
+  using place = section_ring::place;
+
+  section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity);
+  ~section_core();
+  section_core(const section_core&) = delete;
+  section_core& operator=(const section_core&) = delete;
+
+  std::string_view name() const noexcept { return name_ == nullptr ? std::string_view{} : *name_; }
+  std::string label() const;  // the name, or `section #7`
+  section_statistics statistics() const noexcept;
+
+  // True if bodies may not run on this thread: the section has an executor and this is not it.
+  bool bound_elsewhere() const noexcept { return bound_ && home_ != here().runs_on; }
+
+  TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
+  arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
+
+  // The uncontended end, after arrive said owner and the body ran.
+  TURNSTILE_INLINE void leave(place p) noexcept {
+    count_execution();
+    if (!ring_.leave(p, mine_)) [[unlikely]] serve_next();
+  }
+
+  // After arrive said owner: the first request is not served yet.
+  // True: `own` was served by this call and is not handed back; its awaiter need not suspend.
+  bool serve_first(place p, request& r, request* own) noexcept;
+  // The same, on an executor: bodies never run inside the call.
+  void post_first(place p, request& r) noexcept;
+  // The same: a guard owns the section now.
+  void hold_first(place p) noexcept { ring_.begin(p, mine_); }
+
+  // After arrive said queued.
+  enum class [[nodiscard]] published : std::uint8_t { waiting, own_served, closed };
+  published publish(request& r, place p, request* own) noexcept;
+  // The same without ever running a body here.
+  published publish_only(request& r, place p) noexcept;
+
+  // Closing takes a place in line like any request; the one that gets it adds its closer and then
+  // serves or publishes a request whose outcome is `closed`.
+  arrival close(place& p) noexcept { return ring_.close(p); }
+  void publish_closing(request& r, place p) noexcept;
+
+  void body_finished(request& r) noexcept;
+  void release_hold() noexcept;
+
+  void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
+  void count_execution() noexcept {
+    executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
+  }
+
+  // Waiters of close, newest first; `closed_list` when it is done.
+  struct closer {
+    closer* next;
+    void (*done)(closer&) noexcept;
+  };
+  bool add_closer(closer& c) noexcept;  // false: closed already
+  void finish_close() noexcept;
+
+ private:
+  static void run_posted(job& self) noexcept;
+
+  bool serve(request* r, request* own) noexcept;
+  bool serve(request* r, request* own, batch& done) noexcept;
+  void serve_next() noexcept;
+  void go_on(request* r, batch& done) noexcept;
+  void pass_to_executor(request& r) noexcept;
+
+  // What arriving requests touch; with the job this is the first line.
+  [[no_unique_address]] section_ring ring_;
+  const bool bound_;
+  [[no_unique_address]] section_ring::storage storage_;
+  // Only the owner.
+  alignas(cache_line) section_ring::private_side mine_;
+  guarded<request*> waiting_turn_{nullptr};  // taken, not begun; the job goes on with it
+  atomic<std::uint64_t> executions_{0};
+  // Written rarely or never.
+  atomic<std::uint64_t> refused_{0};
+  atomic<closer*> closers_{nullptr};
+  std::unique_ptr<const std::string> name_;
+  const std::uint32_t id_;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,228 @@
+// submitted.hpp - an execution that nobody's frame waits for: the state behind submit and post.
+//
+// Shape     word = running | awaited | ended | dropped
+//
+//             running --await--> awaited            the waiter is known
+//             running --end----> ended              awaiting it is ready; the handle frees the state
+//             awaited --end----> ended, and the waiter is resumed
+//             running --drop---> dropped            post starts here
+//             dropped --end----> (freed by the body's side)
+//             ended   --drop---> (freed by the handle's side)
+//
+// Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in wait, exchange in drop:
+//               the result
+//           H2  CAS(acq_rel) in wait -> exchange(acq_rel) in end: the waiter
+//
+// Progress  wait-free; wait is one CAS.
+//
+// Dangers   Once the word says ended the state may be gone, unless it was dropped before.
+//
+// Proof     test/section
+#pragma once
+
+#include <turnstile/detail/body.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/suspended.hpp>
+#include <turnstile/execute_options.hpp>
+
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <source_location>
+#include <string>
+#include <utility>
+
+namespace turnstile {
+
+template <class R>
+class execution_handle;
+
+namespace detail {
+
+template <class R>
+class handle_awaiter;
+
+// The part of the state that a handle knows.
+template <class R>
+class submitted_result {
+ public:
+  submitted_result(const submitted_result&) = delete;
+  submitted_result& operator=(const submitted_result&) = delete;
+
+  bool ready() const noexcept { return word_.load(acquire) == ended; }  // H1
+
+  // The handle goes. The state is freed by whoever is second.
+  void drop() noexcept {
+    if (word_.exchange(dropped, acq_rel) == ended) free();  // H1
+  }
+
+  // A refused submit: the handle is ready at once.
+  void refuse(std::exception_ptr error) noexcept {
+    got_.fail(std::move(error));
+    end();
+  }
+
+ protected:
+  enum state : std::uint8_t { running, awaited_by, ended, dropped };
+
+  submitted_result(section_core& section, const site& at, state s) noexcept
+      : section_(&section), at_(at), word_(s) {}
+  virtual ~submitted_result() = default;
+
+  // By the body's side, after the section was left.
+  void end() noexcept {
+    switch (word_.exchange(ended, acq_rel)) {  // H1, H2
+      case awaited_by:
+        waiter_->resume();  // this may be gone
+        break;
+      case dropped:
+        free();
+        break;
+      default:
+        break;  // this may be gone
+    }
+  }
+
+  // While the section is still there.
+  void remember_section() {
+    if (got_.failed()) label_ = section_->label();
+  }
+
+  section_core* section_;
+  site at_;
+  result<R> got_;
+
+ private:
+  friend class handle_awaiter<R>;
+
+  void free() noexcept {
+    if (std::exception_ptr error = got_.error()) {
+      report_unobserved(std::move(error), label_, at_.where);
+    }
+    delete this;
+  }
+
+  atomic<std::uint8_t> word_;
+  handle_awaiter<R>* waiter_ = nullptr;  // H2
+  std::string label_;                    // H1; the section may be gone when an error is reported
+};
+
+template <class R>
+class [[nodiscard("nothing is waited for until the result is awaited")]] handle_awaiter
+    : private suspended<job> {
+ public:
+  explicit handle_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
+
+  bool await_ready() {
+    if (state_->ready()) return true;
+    // Not ready, so its request is in the section's line: if we hold that section, for ever.
+    if (here().chain != nullptr) refuse_wait_if_held(*state_->section_, state_->at_);
+    return false;
+  }
+
+  bool await_suspend(std::coroutine_handle<> h) noexcept {
+    suspend(h);
+    state_->waiter_ = this;
+    std::uint8_t was = submitted_result<R>::running;
+    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,  // H2
+                                              acquire)) {
+      return true;  // this may be gone
+    }
+    stay();
+    return false;
+  }
+
+  R await_resume() { return state_->got_.take(); }
+
+ private:
+  friend class submitted_result<R>;
+  void resume() noexcept { resume_at_home(*this); }
+
+  submitted_result<R>* state_;
+};
+
+template <class Body>
+class submitted final : public submitted_result<body_result_t<Body>>, private request {
+  using value = body_result_t<Body>;
+  using base = submitted_result<value>;
+  static constexpr bool may_wait_ = waits<Body>;
+
+ public:
+  enum class purpose : bool { handle, nobody };
+
+  template <class B>
+  submitted(section_core& section, B&& body, const site& at, purpose p)
+      : base(section, at, p == purpose::handle ? base::running : base::dropped),
+        body_(std::forward<B>(body)) {
+    request::work_ = &deliver;
+    request::home_ = {};
+    request::start = &begin_body;
+    request::may_wait = may_wait_;
+  }
+
+  // False: the section is closed, and nothing was done. The body never runs inside the call.
+  bool send() noexcept {
+    section_core::place line;
+    switch (this->section_->arrive(line)) {
+      case arrival::owner:
+        this->section_->post_first(line, *this);
+        return true;
+      case arrival::queued:
+        return this->section_->publish_only(*this, line) != section_core::published::closed;
+      case arrival::closed:
+        break;
+    }
+    return false;
+  }
+
+  // After send refused it and nobody has a handle on it.
+  void discard() noexcept { delete this; }
+
+  // For waiting_body.
+  const site& place() const noexcept { return this->at_; }
+  section_core& section() const noexcept { return *this->section_; }
+  request& as_request() noexcept {
+    this->remember_section();
+    return *this;
+  }
+  result<value>& got() noexcept { return this->got_; }
+  chain_frame*& left_behind() noexcept { return left_; }
+
+ private:
+  ~submitted() override {
+    if (left_ != nullptr) drop_hold(*left_);
+  }
+
+  static outcome begin_body(request& r) noexcept {
+    auto& self = static_cast<submitted&>(r);
+    if constexpr (may_wait_) {
+      const outcome o = self.waiting_.start(self, self.body_, nullptr);
+      if (o == outcome::finished) self.remember_section();
+      return o;
+    } else {
+      self.left_ = run_held(*self.section_, nullptr, self.at_, [&self] {
+        self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
+      });
+      self.remember_section();
+      return outcome::finished;
+    }
+  }
+
+  static void deliver(job& j) noexcept { static_cast<submitted&>(j).end(); }
+
+  Body body_;
+  chain_frame* left_ = nullptr;
+  [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, submitted>,
+                                           no_waiting_body> waiting_;
+};
+
+// Makes handles.
+struct handle_access {
+  template <class R>
+  static execution_handle<R> to(submitted_result<R>* state) noexcept {
+    return execution_handle<R>(state);
+  }
+};
+
+}  // namespace detail
+}  // namespace turnstile

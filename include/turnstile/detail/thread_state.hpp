@@ -1,0 +1,86 @@
+// thread_state.hpp - what a thread is doing for the library at this moment.
+#pragma once
+
+#include <turnstile/detail/chain.hpp>
+#include <turnstile/executor.hpp>
+
+namespace turnstile::detail {
+
+class trampoline;
+class relay;
+
+struct thread_state {
+  chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
+  executor_ref runs_on;          // whose job runs here; empty on a foreign thread
+  trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
+  relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
+};
+
+inline constinit thread_local thread_state this_thread_state;
+
+inline thread_state& here() noexcept { return this_thread_state; }
+
+// Puts another chain in place for a scope, and the old one back.
+class chain_scope {
+ public:
+  // Takes over the share that `chain` stands for.
+  explicit chain_scope(chain_frame* chain) noexcept : before_(here().chain) { here().chain = chain; }
+  ~chain_scope() {
+    drop(here().chain);
+    here().chain = before_;
+  }
+  chain_scope(const chain_scope&) = delete;
+  chain_scope& operator=(const chain_scope&) = delete;
+
+ private:
+  chain_frame* before_;
+};
+
+// The loop that resumes coroutines that have no executor, one after the other, so that no resumption
+// nests in another. A job and sync_wait open one; without any, the first resumption does.
+class trampoline {
+ public:
+  trampoline() noexcept : outer_(here().bounce) { here().bounce = this; }
+  ~trampoline() {
+    while (first_ != nullptr) {
+      job& j = *first_;
+      first_ = j.next;
+      job_access::work_here(j);  // j may be gone
+    }
+    here().bounce = outer_;
+  }
+  trampoline(const trampoline&) = delete;
+  trampoline& operator=(const trampoline&) = delete;
+
+  void push(job& j) noexcept {
+    j.next = nullptr;
+    *(first_ == nullptr ? &first_ : &last_->next) = &j;
+    last_ = &j;
+  }
+
+ private:
+  trampoline* outer_;
+  job* first_ = nullptr;
+  job* last_ = nullptr;
+};
+
+// Does the job's work on this thread, never nested in another resumption.
+inline void bounce(job& j) noexcept {
+  if (trampoline* const t = here().bounce) {
+    t->push(j);
+  } else {
+    trampoline base;
+    job_access::work_here(j);
+  }
+}
+
+// Posts `j` to its executor; without one it is done on this thread.
+inline void resume_at_home(job& j) noexcept {
+  if (const executor_ref home = job_access::home(j)) {
+    home.post(j);
+  } else {
+    bounce(j);
+  }
+}
+
+}  // namespace turnstile::detail

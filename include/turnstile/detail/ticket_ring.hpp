@@ -1,0 +1,115 @@
+// ticket_ring.hpp - the default queue in front of a section.
+//
+// Shape     A ticket (ticket_word.hpp) says where in the order a request stands; cell[ticket mod N]
+//           is where the owner finds it.
+//
+//             cell = nothing    nobody with a ticket of this residue waits here
+//                  | parked     the owner has left; the next publisher in this cell takes over
+//                  | request*   newest of a chain linked through `next`
+//
+//             nothing|chain --publish--> chain      by a producer
+//             parked        --publish--> nothing    by a producer, who owns the section then
+//             chain         --collect--> nothing    by the owner
+//             nothing       --take-----> parked     by the owner, who leaves with it
+//
+//           A cell is a chain, so the ring never fills up, never allocates and never refuses.
+//           Private to the owner: stash[i], what was taken out of cell i, in ticket order.
+//
+// Edges     R1  publish   CAS(release) in publish -> exchange(acquire) in collect
+//               the owner sees the request's fields. Later pushes on the same cell are RMWs and
+//               continue the release sequence, so one acquire covers the whole chain.
+//           R2  hand-over through park  CAS(release, nothing -> parked) in take ->
+//               CAS(acquire, parked -> nothing) in publish: as W1, for the private side and the
+//               effects of all bodies
+//           The look at a cell before exchange is relaxed: only a hint which RMW to try.
+//
+// Progress  publish  lock-free; only tickets N apart and the owner meet in a cell
+//           next     wait-free but for one retry per publisher that gets in between. A request that
+//                    stopped between arrive and publish hides those behind it (the gap): the owner
+//                    parks and leaves. No thread waits for another, but the section waits for a
+//                    stalled peer: it is not lock-free as a whole.
+//
+// Dangers   After the CAS to parked the section may be gone: it is the last touch. That is why the
+//           mark is in the cell that the missing request will come to, and no second word is looked
+//           at: one RMW decides who goes on.
+//           Any publisher in the parked cell takes over, not only the one waited for. A mark naming
+//           its ticket would have to stay below later publishers' chains, where the same bits could
+//           come back with another meaning. Whoever takes over early finds the same gap and parks
+//           again, once per publisher.
+//
+// Proof     test/ring, test/stress; bench/counter says what it costs
+//
+// Source    chains in cells and the parked mark are ours.
+#pragma once
+
+#include <turnstile/detail/request.hpp>
+#include <turnstile/detail/ticket_word.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace turnstile::detail {
+
+enum class [[nodiscard]] after_publish : std::uint8_t {
+  nothing,    // whoever serves the section will see it; the request may be gone already
+  take_over,  // the caller owns the section; its request is among those that next() gives
+  closed,     // refused: the section was closed meanwhile (not by every ring)
+};
+
+class ticket_ring {
+ private:
+  using cell = atomic<std::uintptr_t>;
+
+ public:
+  using place = ticket_word::place;
+  using private_side = ticket_word::private_side;
+
+  // The cells that a ring has without allocating. Beside the ring, so that the word and the cells
+  // lie on lines of their own.
+  struct storage {
+    static constexpr std::size_t size = 8;
+    alignas(cache_line) cell cells[size]{};
+    alignas(cache_line) guarded<request*> stash[size]{};
+  };
+
+  // `capacity` cells, a power of two. More than storage::size are allocated.
+  ticket_ring(std::size_t capacity, storage& inside);
+  ~ticket_ring();
+
+  // Producer side: see ticket_word. What was queued is then published.
+  TURNSTILE_INLINE arrival arrive(place& p) noexcept { return word_.arrive(p); }
+  arrival try_arrive(place& p) noexcept { return word_.try_arrive(p); }
+  arrival close(place& p) noexcept { return word_.close(p); }
+  after_publish publish(request& r, place p, private_side& mine) noexcept;
+  after_publish publish_last(request& r, place p, private_side& mine) noexcept {
+    return publish(r, p, mine);
+  }
+
+  // Owner side.
+  TURNSTILE_INLINE bool leave(place p, private_side& mine) noexcept { return word_.leave(p, mine); }
+  static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
+  static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
+  void account(private_side& mine) noexcept { word_.account(mine); }
+  // The next request in order. Null: the section was left, idle or parked. Do not touch it then.
+  request* next(private_side& mine) noexcept;
+
+  std::size_t pending() const noexcept { return word_.pending(); }
+  std::size_t most_pending() const noexcept { return word_.most_pending(); }
+
+ private:
+  static constexpr std::uintptr_t nothing = 0;
+  static constexpr std::uintptr_t parked = 1;
+
+  std::size_t index_of(std::uint64_t ticket) const noexcept {
+    return ticket & ((std::uint64_t{1} << log2_cells_) - 1);
+  }
+  void collect(std::size_t i) noexcept;
+  request* insert(std::size_t i, request& r, request* after) noexcept;
+
+  cell* cells_;
+  guarded<request*>* stash_;  // only the owner
+  [[no_unique_address]] ticket_word word_;
+  std::uint8_t log2_cells_;
+};
+
+}  // namespace turnstile::detail

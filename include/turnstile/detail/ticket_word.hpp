@@ -1,0 +1,131 @@
+// ticket_word.hpp - place in line and idle test in one fetch_add.
+//
+// Shape     word = ticket (38 bits) | closed (1 bit) | pending (25 bits)
+//
+//             (t, -, 0)    idle; the next request has ticket t
+//             (t, -, n)    n requests accepted and not yet accounted for: one is being served
+//             (t, C, n)    closed; whoever comes now gives its count back
+//
+//           (t, -, n) --arrive-----> (t+1, -, n+1)  n = 0: the caller owns the section
+//                                                   n > 0: the caller owes a publish
+//           (t, C, n) --arrive-----> (t+1, C, n+1) --> (t+1, C, n)   refused
+//           (t, -, n) --account k--> (t, -, n-k)    by the owner; n = k: idle, do not touch again
+//           (t, -, n) --close------> (t+1, C, n+1)  like arrive, and nobody after it gets in
+//
+//           Private to the owner (the thread between winning and leaving the section): head, the
+//           ticket whose turn it is; unaccounted and known, what it has not told the word yet.
+//
+// Edges     W1  through idle  fetch_sub(acq_rel) in leave, settle, account -> fetch_add(acquire) in
+//               arrive, CAS(acquire) in try_arrive, close
+//               the effects of all bodies, and the private side, go to the next owner. Arrivals in
+//               between are RMWs and continue the release sequence.
+//           The acquire half of the fetch_subs lets the destructor's thread see what was done.
+//
+// Progress  arrive, leave, account are wait-free; try_arrive and close are lock-free.
+//
+// Dangers   After a fetch_sub that says idle the section may be gone: it is the last touch.
+//
+// Proof     test/ring, test/stress
+//
+// Source    counting in the word that is the idle test: folly's StrandExecutor; tickets by fetch_add:
+//           LCRQ (Morrison, Afek, 2013). Both in one word is ours.
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace turnstile::detail {
+
+enum class [[nodiscard]] arrival : std::uint8_t {
+  owner,   // the section was idle: the caller owns it
+  queued,  // the caller owes a publish
+  closed,  // refused; nothing is owed
+};
+
+class ticket_word {
+ public:
+  using place = std::uint64_t;  // the word as the arrival found it
+
+  struct private_side {
+    guarded<std::uint64_t> head{0};         // ticket whose turn it is
+    guarded<std::uint32_t> unaccounted{0};  // requests finished since the word was last told
+    guarded<std::uint32_t> known{0};        // pending requests when it was
+  };
+
+  static constexpr std::uint64_t ticket_of(place p) noexcept { return p >> ticket_shift; }
+
+  // True if ticket a comes before ticket b. They are less than 2^25 apart, so 38 bits are plenty.
+  static constexpr bool before(std::uint64_t a, std::uint64_t b) noexcept {
+    return static_cast<std::int64_t>((a - b) << ticket_shift) < 0;
+  }
+
+  TURNSTILE_INLINE arrival arrive(place& p) noexcept {
+    p = word_.fetch_add(one_ticket | 1, acquire);  // W1
+    if ((p & (pending_mask | closed_bit)) == 0) [[likely]] return arrival::owner;
+    return arrive_busy(p);
+  }
+
+  // Like arrive, but only if the section is idle; otherwise nothing is owed.
+  arrival try_arrive(place& p) noexcept;
+
+  // Like arrive, and nobody after it gets in.
+  arrival close(place& p) noexcept;
+
+  // The common end: one body is done and the private side was not touched. True: idle.
+  TURNSTILE_INLINE bool leave(place p, private_side& mine) noexcept {
+    const std::uint64_t was = word_.fetch_sub(1, acq_rel);  // W1
+    if ((was & pending_mask) == 1) [[likely]] return true;
+    mine.head = (ticket_of(p) + 1) & ticket_mask;
+    mine.unaccounted = 0;
+    mine.known = static_cast<std::uint32_t>((was & pending_mask) - 1);
+    return false;
+  }
+
+  // The caller owns the section with the request that arrived at `p`, which is not done yet.
+  static void begin(place p, private_side& mine) noexcept {
+    mine.head = ticket_of(p);
+    mine.unaccounted = 0;
+    mine.known = 1;
+  }
+
+  // The request whose turn it was is done.
+  static void finish(private_side& mine) noexcept {
+    mine.head = (mine.head + 1) & ticket_mask;
+    mine.unaccounted = mine.unaccounted + 1;
+  }
+
+  // Looks at the word if the owner knows of nothing pending any more. True: idle.
+  bool settle(private_side& mine) noexcept;
+
+  // Tells the word what is finished. At least one pending request is not.
+  void account(private_side& mine) noexcept;
+
+  std::size_t pending() const noexcept { return word_.load(relaxed) & pending_mask; }
+  std::size_t most_pending() const noexcept { return most_.load(relaxed); }
+
+ private:
+  static constexpr int ticket_shift = 26;
+  static constexpr std::uint64_t pending_mask = (std::uint64_t{1} << 25) - 1;
+  static constexpr std::uint64_t closed_bit = std::uint64_t{1} << 25;
+  static constexpr std::uint64_t one_ticket = std::uint64_t{1} << ticket_shift;
+  static constexpr std::uint64_t ticket_mask = ~std::uint64_t{0} >> ticket_shift;
+  // Leaves room for the arrivals that are under way when the limit is noticed.
+  static constexpr std::uint64_t most_allowed = pending_mask - 65536;
+
+  TURNSTILE_COLD arrival arrive_busy(place p) noexcept;
+
+  atomic<std::uint64_t> word_{0};
+  atomic<std::uint32_t> most_{0};  // high-water mark of pending: a statistic, relaxed throughout
+};
+
+// Raises a high-water mark. Relaxed: it orders nothing.
+inline void raise_to(atomic<std::uint32_t>& most, std::uint32_t n) noexcept {
+  std::uint32_t seen = most.load(relaxed);
+  while (seen < n && !most.compare_exchange_weak(seen, n, relaxed, relaxed)) {
+  }
+}
+
+}  // namespace turnstile::detail

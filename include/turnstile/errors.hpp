@@ -1,0 +1,57 @@
+// errors.hpp - everything the library throws.
+//
+// Behind it: lib/base (texts), lib/registry (who finds the paths).
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace turnstile {
+
+/// One hold on the way from the section wanted back to itself.
+struct path_step {
+  std::string section;  ///< its name, or `section #7` if it has none
+  std::source_location where;
+};
+
+/// The wait asked for would never end. `what()` names the sections in the order of waiting.
+class deadlock_error : public std::logic_error {
+ public:
+  explicit deadlock_error(std::vector<path_step> path);
+
+  /// From the section wanted along who holds what back to it.
+  std::span<const path_step> path() const noexcept { return *path_; }
+
+ protected:
+  deadlock_error(std::string_view headline, std::vector<path_step> path);
+
+ private:
+  std::shared_ptr<const std::vector<path_step>> path_;  // shared: copying an error cannot throw
+};
+
+/// The chain of awaits that asks already holds the section it asks for.
+class reentry_error : public deadlock_error {
+ public:
+  /// `path` leads from the outermost holder to the refused request.
+  explicit reentry_error(std::vector<path_step> path);
+};
+
+/// The section was closed before the request was made.
+class section_closed : public std::runtime_error {
+ public:
+  explicit section_closed(std::string_view section);
+};
+
+/// Sets who hears of errors that nobody takes: those of `post`, of a dropped handle or scope.
+/// The default, also set by null, prints one line to stderr.
+///
+/// Threads    from any thread; the handler is called on whichever thread ran the body
+void on_unobserved_error(void (*handler)(std::exception_ptr, std::string_view section,
+                                         std::source_location where)) noexcept;
+
+}  // namespace turnstile

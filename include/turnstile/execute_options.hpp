@@ -1,0 +1,19 @@
+// execute_options.hpp - how one execution is made.
+#pragma once
+
+#include <turnstile/executor.hpp>
+
+#include <string_view>
+#include <type_traits>
+
+namespace turnstile {
+
+/// Read inside the call it is passed to.
+struct execute_options {
+  std::string_view name = {};   ///< label in errors; must outlive the execution (a literal, as a rule)
+  executor_ref resume_on = {};  ///< default: where the awaiting coroutine was running
+};
+
+static_assert(std::is_trivially_destructible_v<execute_options>);
+
+}  // namespace turnstile

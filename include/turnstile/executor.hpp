@@ -1,0 +1,131 @@
+// executor.hpp - where code runs: a job, the concept of an executor, a reference to one.
+//
+// Behind it: lib/executor.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace turnstile {
+
+struct job;
+
+/// Something that runs jobs: `post(job&)` without exceptions. Optionally also
+/// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`.
+///
+/// Order      whatever the executor promises; the library needs none
+/// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
+///            the executor's life
+template <class E>
+concept executor = requires(E& e, job& j) {
+  { e.post(j) } noexcept;
+};
+
+/// Refers to an executor, any type. Empty by default; two are equal if they refer to the same one.
+class executor_ref {
+ public:
+  constexpr executor_ref() noexcept = default;
+
+  template <executor E>
+    requires(!std::same_as<E, executor_ref> && !std::is_const_v<E>)
+  constexpr executor_ref(E& e) noexcept : object_(std::addressof(e)), calls_(&calls_of<E>) {}
+
+  constexpr explicit operator bool() const noexcept { return object_ != nullptr; }
+
+  friend constexpr bool operator==(executor_ref a, executor_ref b) noexcept {
+    return a.object_ == b.object_ && a.calls_ == b.calls_;
+  }
+
+  /// Gives `j` to the executor, which runs it once. The reference must not be empty.
+  void post(job& j) const noexcept;
+
+  /// Gives a chain of `n` jobs, linked through `next`, in one go where the executor can.
+  void post(job* first, job* last, std::size_t n) const noexcept;
+
+ private:
+  struct calls {
+    void (*one)(void*, job&) noexcept;
+    void (*chain)(void*, job*, job*, std::size_t) noexcept;
+  };
+
+  template <class E>
+  static void post_one(void* e, job& j) noexcept {
+    static_cast<E*>(e)->post(j);
+  }
+  template <class E>
+  static void post_chain(void* e, job* first, job* last, std::size_t n) noexcept;
+
+  template <class E>
+  static constexpr calls calls_of{&post_one<E>, &post_chain<E>};
+
+  void* object_ = nullptr;
+  const calls* calls_ = nullptr;
+};
+
+/// A piece of work that an executor runs exactly once. Intrusive: it lives in the frame or object
+/// that waits for it, so posting allocates nothing.
+///
+/// Threads    owned by the executor from `post` until `run`; `next` is the executor's to use
+/// Lifetime   `run` may end the job's life: read `next` before calling it
+struct job {
+  job* next;
+
+  /// Runs the work. For its duration the calling thread counts as running on the executor that
+  /// the job was posted to.
+  void run() noexcept;
+
+ protected:
+  using work = void (*)(job&) noexcept;
+
+  job() noexcept = default;
+  explicit job(work w) noexcept : next(nullptr), work_(w) {}
+
+  work work_;          // what run does
+  executor_ref home_;  // where it was posted, or is going to be
+
+ private:
+  friend class executor_ref;
+  friend struct job_access;
+};
+
+/// For the library: the private side of a job.
+struct job_access {
+  static executor_ref home(const job& j) noexcept { return j.home_; }
+  static void set_home(job& j, executor_ref e) noexcept { j.home_ = e; }
+  /// Does the work in the caller's surroundings, without changing what the thread runs on.
+  static void work_here(job& j) noexcept { j.work_(j); }
+};
+
+template <class E>
+void executor_ref::post_chain(void* e, job* first, job* last, std::size_t n) noexcept {
+  E& to = *static_cast<E*>(e);
+  if constexpr (requires { to.post(first, last, n); }) {
+    to.post(first, last, n);
+  } else {
+    // A job may end the executor's life, so `e` is not touched after the last one is posted.
+    for (;;) {
+      job* const after = first->next;
+      const bool done = first == last;
+      to.post(*first);
+      if (done) return;
+      first = after;
+    }
+  }
+}
+
+inline void executor_ref::post(job& j) const noexcept {
+  j.home_ = *this;
+  calls_->one(object_, j);
+}
+
+inline void executor_ref::post(job* first, job* last, std::size_t n) const noexcept {
+  for (job* j = first;; j = j->next) {
+    j->home_ = *this;
+    if (j == last) break;
+  }
+  calls_->chain(object_, first, last, n);
+}
+
+}  // namespace turnstile

@@ -1,0 +1,43 @@
+// manual_executor.hpp - an executor whose owner says when jobs run: loops of games and GUIs, tests.
+//
+// Behind it: lib/executor.
+#pragma once
+
+#include <turnstile/executor.hpp>
+
+#include <cstddef>
+#include <mutex>
+
+namespace turnstile {
+
+/// Runs jobs only inside `run_one` and `run`, in the order they were posted.
+///
+/// Threads    all members from any thread
+/// Lifetime   jobs still queued at destruction are a contract break: whoever waits for them would
+///            never be resumed
+class manual_executor {
+ public:
+  manual_executor() = default;
+  ~manual_executor();
+  manual_executor(const manual_executor&) = delete;
+  manual_executor& operator=(const manual_executor&) = delete;
+
+  void post(job& j) noexcept;
+  void post(job* first, job* last, std::size_t n) noexcept;
+
+  /// Runs the oldest job. False: there was none.
+  bool run_one();
+
+  /// Runs jobs until there are none, those included that the jobs post. Returns how many it ran.
+  std::size_t run();
+
+  std::size_t pending() const;
+
+ private:
+  mutable std::mutex mutex_;
+  job* first_ = nullptr;
+  job* last_ = nullptr;
+  std::size_t n_ = 0;
+};
+
+}  // namespace turnstile

@@ -1,0 +1,20 @@
+// section_statistics.hpp - what a section has done and is doing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace turnstile {
+
+/// A look at one section. Each number is true at some moment during the call; together they are
+/// consistent only while nothing happens in the section.
+struct section_statistics {
+  std::uint64_t executions = 0;  ///< bodies that ran, thrown or not; a guard's hold counts as one
+  std::uint64_t withdrawn = 0;   ///< requests that ended before they started, by their own wish
+  std::uint64_t refused = 0;     ///< requests that were never accepted
+  std::size_t waiters = 0;       ///< requests queued now
+  std::size_t most_waiters = 0;  ///< the most there ever were
+  bool held = false;             ///< a body runs or a guard is owned
+};
+
+}  // namespace turnstile

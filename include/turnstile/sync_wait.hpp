@@ -1,0 +1,57 @@
+// sync_wait.hpp - wait for an awaitable on a plain thread.
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/branch.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace turnstile {
+namespace detail {
+
+// Edges    Y1  word.store(release) in ended -> load(acquire) in block: the result
+// Dangers  After the store the waiting thread may have returned, and this object be gone. Notifying
+//          uses the address only, and a waiter looks at the word again whenever it wakes.
+class thread_blocker : public branch_end {
+ public:
+  thread_blocker() noexcept : branch_end(&ended_here) {}
+
+  void block() noexcept {
+    while (word_.load(acquire) == 0) word_.wait(0, acquire);  // Y1
+  }
+
+ private:
+  static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
+    atomic<std::uint32_t>& word = static_cast<thread_blocker&>(self).word_;
+    word.store(1, release);  // Y1
+    word.notify_one();
+    return {};
+  }
+
+  atomic<std::uint32_t> word_{0};
+};
+
+}  // namespace detail
+
+/// Runs `a` and blocks the calling thread until it is done. References come back as references.
+///
+/// Runs on    the calling thread until `a` first suspends
+/// Throws     what `a` throws; a wait that the caller's own holds would make endless is refused
+/// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects
+template <detail::awaitable A>
+detail::kept<detail::awaited<A>> sync_wait(A&& a) {
+  detail::result<detail::kept<detail::awaited<A>>> got;
+  detail::thread_blocker end;
+  auto root = detail::make_branch<A&&>(std::forward<A>(a));
+  root.prepare(got, end, detail::share(detail::here().chain));
+  {
+    const detail::trampoline base;
+    root.run();
+  }
+  end.block();
+  if (detail::chain_frame* const left = root.take_left()) detail::adopt_holds(*left);
+  return got.take();
+}
+
+}  // namespace turnstile

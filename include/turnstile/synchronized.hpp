@@ -1,0 +1,114 @@
+// synchronized.hpp - data that can only be reached through its section.
+//
+// Behind it: critical_section.hpp.
+#pragma once
+
+#include <turnstile/critical_section.hpp>
+
+#include <functional>
+#include <optional>
+#include <source_location>
+#include <utility>
+
+namespace turnstile {
+
+template <class T>
+class synchronized;
+
+/// A section_guard that also gives the data: `*g`, `g->member`. As movable, and as empty by default.
+template <class T>
+class synchronized_guard {
+ public:
+  synchronized_guard() noexcept = default;
+  synchronized_guard(section_guard guard, T* value) noexcept
+      : guard_(std::move(guard)), value_(value) {}
+
+  T& operator*() const noexcept { return *value_; }
+  T* operator->() const noexcept { return value_; }
+
+  void unlock() noexcept { guard_.unlock(); }
+  void detach() noexcept { guard_.detach(); }
+  bool owns_lock() const noexcept { return guard_.owns_lock(); }
+  explicit operator bool() const noexcept { return owns_lock(); }
+
+ private:
+  section_guard guard_;
+  T* value_ = nullptr;
+};
+
+namespace detail {
+
+// A body with its first argument filled in.
+template <class Body, class T>
+class body_on {
+ public:
+  template <class B>
+  body_on(B&& body, T& value) : body_(std::forward<B>(body)), value_(&value) {}
+  decltype(auto) operator()() { return std::invoke(body_, *value_); }
+
+ private:
+  Body body_;
+  T* value_;
+};
+
+}  // namespace detail
+
+/// A value of type T and the section that guards it, in one.
+///
+/// Members behave as those of critical_section, and bodies are called with `T&`.
+template <class T>
+class synchronized {
+  template <class Body>
+  using on_value = detail::body_on<std::decay_t<Body>, T>;
+
+ public:
+  explicit synchronized(T value = T{}, section_options options = {})
+      : section_(options), value_(std::move(value)) {}
+  template <class... Args>
+  explicit synchronized(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...) {}
+
+  synchronized(const synchronized&) = delete;
+  synchronized& operator=(const synchronized&) = delete;
+
+  template <class Body>
+  auto execute(Body&& body, execute_options options = {},
+               std::source_location where = std::source_location::current()) {
+    static_assert(detail::safe_inside_co_await<Body>,
+                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    return detail::execute_awaiter<on_value<Body>>(
+        section_.core_, on_value<Body>(std::forward<Body>(body), value_), options, where);
+  }
+
+  template <class Body>
+  auto try_execute(Body&& body,
+                   std::source_location where = std::source_location::current()) {
+    return section_.try_execute([&]() -> decltype(auto) { return std::invoke(body, value_); },
+                                where);
+  }
+
+  template <class Body>
+  auto submit(Body&& body, execute_options options = {},
+              std::source_location where = std::source_location::current()) {
+    return section_.submit(on_value<Body>(std::forward<Body>(body), value_), options, where);
+  }
+
+  template <class Body>
+  void post(Body&& body, execute_options options = {},
+            std::source_location where = std::source_location::current()) {
+    section_.post(on_value<Body>(std::forward<Body>(body), value_), options, where);
+  }
+
+  auto lock(execute_options options = {},
+            std::source_location where = std::source_location::current()) {
+    return detail::lock_awaiter<synchronized_guard<T>, T>(section_.core_, options, where, &value_);
+  }
+
+  critical_section& section() noexcept { return section_; }
+
+ private:
+  critical_section section_;
+  T value_;
+};
+
+}  // namespace turnstile

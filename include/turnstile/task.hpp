@@ -1,0 +1,146 @@
+// task.hpp - a coroutine that starts when it is awaited.
+//
+// Behind it: detail/chain_promise.hpp (which sections it holds), detail/transfer.hpp (no stack growth).
+#pragma once
+
+#include <turnstile/detail/chain_promise.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/result.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <utility>
+
+namespace turnstile {
+
+template <class T = void>
+class task;
+
+namespace detail {
+
+template <class T>
+class task_promise_base : public coroutine_promise {
+ public:
+  struct end {
+    bool await_ready() const noexcept { return false; }
+    template <class P>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
+      task_promise_base& p = h.promise();
+      p.finish();
+      return transfer(p.continuation_, p.node_);  // the frame may be gone
+    }
+    void await_resume() const noexcept {}
+  };
+
+  end final_suspend() const noexcept { return {}; }
+  void unhandled_exception() noexcept { result_.fail(std::current_exception()); }
+
+  bool started() const noexcept { return static_cast<bool>(continuation_); }
+
+  // To be returned from the await_suspend of who awaits the task.
+  std::coroutine_handle<> start(std::coroutine_handle<> self, std::coroutine_handle<> continuation) {
+    continuation_ = continuation;
+    start_on(share(here().chain));
+    return transfer(self, node_);
+  }
+
+  T take() {
+    if (chain_frame* const left = take_left()) adopt_holds(*left);
+    return result_.take();
+  }
+
+ protected:
+  result<T> result_;
+
+ private:
+  std::coroutine_handle<> continuation_;
+  transfer_node node_;
+};
+
+template <class T>
+class task_promise : public task_promise_base<T> {
+ public:
+  task<T> get_return_object() noexcept;
+
+  template <class U>
+    requires std::convertible_to<U&&, T>
+  void return_value(U&& value) noexcept {
+    this->result_.run([&]() -> T { return std::forward<U>(value); });
+  }
+};
+
+template <>
+class task_promise<void> : public task_promise_base<void> {
+ public:
+  task<void> get_return_object() noexcept;
+  void return_void() noexcept {
+    result_.run([] {});
+  }
+};
+
+}  // namespace detail
+
+/// A lazily started coroutine with a result. Awaited once, as an rvalue; may be moved until then.
+///
+/// Threads    a task is used by one thread at a time
+/// Runs on    the awaiting thread until it first suspends, then wherever it is resumed
+/// Resumes    the awaiting coroutine goes on where the task ended, in constant stack
+/// Throws     what the task's body throws, at the co_await
+/// Lifetime   its frame is allocated by the call and freed with the task
+template <class T>
+class [[nodiscard("a task does not start until it is awaited")]] task {
+ public:
+  using promise_type = detail::task_promise<T>;
+
+  task(task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  task& operator=(task&& other) noexcept {
+    task(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~task() {
+    if (handle_) handle_.destroy();
+  }
+
+  void swap(task& other) noexcept { std::swap(handle_, other.handle_); }
+
+  auto operator co_await() && noexcept { return awaiter(handle_); }
+
+ private:
+  friend promise_type;
+  using handle = std::coroutine_handle<promise_type>;
+
+  class awaiter {
+   public:
+    explicit awaiter(handle h) noexcept : handle_(h) {}
+    bool await_ready() const noexcept {
+      if (!handle_) detail::contract_break("", "a task is awaited that was moved from", {});
+      if (handle_.promise().started()) detail::contract_break("", "a task is awaited twice", {});
+      return false;
+    }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) const noexcept {
+      return handle_.promise().start(handle_, continuation);
+    }
+    T await_resume() const { return handle_.promise().take(); }
+
+   private:
+    handle handle_;
+  };
+
+  explicit task(handle h) noexcept : handle_(h) {}
+
+  handle handle_;
+};
+
+namespace detail {
+
+template <class T>
+task<T> task_promise<T>::get_return_object() noexcept {
+  return task<T>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+inline task<void> task_promise<void>::get_return_object() noexcept {
+  return task<void>(std::coroutine_handle<task_promise>::from_promise(*this));
+}
+
+}  // namespace detail
+}  // namespace turnstile

@@ -1,0 +1,46 @@
+// thread_pool.hpp - a fixed number of threads that run jobs and steal from each other.
+//
+// Behind it: lib/executor.
+#pragma once
+
+#include <turnstile/executor.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace turnstile {
+
+namespace detail {
+class pool_core;
+}
+
+/// Runs jobs on a fixed number of threads. A worker keeps what it posts itself, in order, and idle
+/// workers take half of it. Workers with nothing to do sleep.
+///
+/// Threads    `post` from any thread; construction and destruction from one
+/// Order      a worker's own jobs are begun in the order it posted them, unless stolen; none across
+///            workers
+/// Progress   posting from a worker is wait-free until its queue of 256 is full; from elsewhere it
+///            takes a lock for the length of a list splice
+/// Lifetime   the destructor runs what is queued, then joins; it must not run on one of the threads
+class thread_pool {
+ public:
+  /// Throws `std::invalid_argument` for 0 threads, `std::system_error` if one cannot be started.
+  explicit thread_pool(unsigned threads);
+  ~thread_pool();
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+
+  unsigned size() const noexcept;
+
+  void post(job& j) noexcept;
+  void post(job* first, job* last, std::size_t n) noexcept;
+
+  /// The process's own pool, made at first use: max(2, hardware threads) threads.
+  static thread_pool& shared();
+
+ private:
+  std::unique_ptr<detail::pool_core> core_;
+};
+
+}  // namespace turnstile

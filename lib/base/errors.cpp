@@ -1,0 +1,86 @@
+// errors.cpp - the texts of errors, and what happens to those that nobody takes.
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/errors.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace turnstile {
+
+namespace {
+
+using handler = void (*)(std::exception_ptr, std::string_view, std::source_location);
+
+detail::atomic<handler> unobserved_handler{nullptr};
+
+std::string place(const std::source_location& where) {
+  return std::string(where.file_name()) + ":" + std::to_string(where.line());
+}
+
+std::string describe(std::string_view headline, std::span<const path_step> path) {
+  std::string text = "turnstile: ";
+  text += headline;
+  const char* joint = ": ";
+  for (const path_step& step : path) {
+    text.append(joint).append(step.section).append(" (").append(place(step.where)).append(")");
+    joint = " -> ";
+  }
+  return text;
+}
+
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+void print_line(std::string_view section, std::string_view what, const std::source_location& where) {
+  std::fprintf(stderr, "turnstile: section \"%.*s\": %.*s (%s:%u)\n", static_cast<int>(section.size()),
+               section.data(), static_cast<int>(what.size()), what.data(), where.file_name(),
+               static_cast<unsigned>(where.line()));
+}
+
+}  // namespace
+
+deadlock_error::deadlock_error(std::vector<path_step> path)
+    : deadlock_error("this wait would never end", std::move(path)) {}
+
+deadlock_error::deadlock_error(std::string_view headline, std::vector<path_step> path)
+    : std::logic_error(describe(headline, path)),
+      path_(std::make_shared<const std::vector<path_step>>(std::move(path))) {}
+
+reentry_error::reentry_error(std::vector<path_step> path)
+    : deadlock_error("re-entry of a section that this chain of awaits already holds",
+                     std::move(path)) {}
+
+section_closed::section_closed(std::string_view section)
+    : std::runtime_error("turnstile: section \"" + std::string(section) + "\" is closed") {}
+
+void on_unobserved_error(handler h) noexcept { unobserved_handler.store(h, detail::release); }
+
+namespace detail {
+
+void contract_break(std::string_view section, std::string_view what,
+                    std::source_location where) noexcept {
+  print_line(section, what, where);
+  std::abort();
+}
+
+void report_unobserved(std::exception_ptr error, std::string_view section,
+                       std::source_location where) noexcept {
+  if (const handler h = unobserved_handler.load(acquire)) {
+    h(std::move(error), section, where);
+  } else {
+    print_line(section, "an error nobody takes: " + message_of(error), where);
+  }
+}
+
+}  // namespace detail
+}  // namespace turnstile

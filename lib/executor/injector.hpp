@@ -1,0 +1,61 @@
+// injector.hpp - jobs that come to a pool from outside, and what does not fit into a worker's queue.
+//
+// A locked list: the lock is taken for the length of a splice, by posts from outside the pool and by
+// workers that have run out of their own jobs. size_ can be read without it; it is part of the pool's
+// agreement on sleeping (run_queue.hpp, Q3).
+//
+// Dangers  A job may end the pool's life as soon as it can be taken, and a poster from outside is not
+//          joined by the pool. So the wake-up happens under the lock too, and unlocking is the last
+//          touch.
+#pragma once
+
+#include "executor/sleepers.hpp"
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/executor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+
+namespace turnstile::detail {
+
+class injector {
+ public:
+  struct chain {
+    job* first = nullptr;
+    std::size_t n = 0;
+  };
+
+  void push(job* first, job* last, std::size_t n, sleepers& idle) noexcept {
+    last->next = nullptr;
+    const std::lock_guard lock(mutex_);
+    *(first_ == nullptr ? &first_ : &last_->next) = first;
+    last_ = last;
+    size_.store(size_.load(relaxed) + n, seq_cst);  // Q3
+    idle.wake_one();
+  }
+
+  // The oldest jobs, at most `most`.
+  chain take(std::size_t most) noexcept {
+    if (looks_empty()) return {};
+    const std::lock_guard lock(mutex_);
+    const std::size_t n = std::min(most, size_.load(relaxed));
+    if (n == 0) return {};
+    const chain taken{first_, n};
+    for (std::size_t i = 0; i != n; ++i) first_ = first_->next;
+    size_.store(size_.load(relaxed) - n, seq_cst);
+    return taken;
+  }
+
+  bool looks_empty() const noexcept { return size_.load(seq_cst) == 0; }
+  std::size_t size() const noexcept { return size_.load(relaxed); }
+
+ private:
+  std::mutex mutex_;
+  job* first_ = nullptr;  // under the lock
+  job* last_ = nullptr;   // under the lock
+  atomic<std::size_t> size_{0};
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,19 @@
+// job.cpp - running a job in the surroundings its executor promises.
+
+#include <turnstile/detail/thread_state.hpp>
+
+namespace turnstile {
+
+void job::run() noexcept {
+  detail::thread_state& state = detail::here();
+  const executor_ref runs_on_before = state.runs_on;
+  state.runs_on = home_;
+  {
+    const detail::chain_scope nothing_held{nullptr};
+    detail::trampoline base;
+    work_(*this);  // this may be gone
+  }
+  state.runs_on = runs_on_before;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,179 @@
+// thread_pool.cpp - workers that run their own jobs, then those from outside, then each other's.
+
+#include "executor/injector.hpp"
+#include "executor/run_queue.hpp"
+#include "executor/sleepers.hpp"
+
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/thread_pool.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace turnstile {
+namespace detail {
+
+namespace {
+
+struct worker {
+  pool_core* pool = nullptr;
+  std::uint32_t index = 0;
+  std::uint32_t random = 0;  // xorshift state: which victim to try first
+  std::uint32_t tick = 0;
+  run_queue queue;
+  std::thread thread;
+};
+
+thread_local worker* this_worker = nullptr;
+
+// Jobs from outside are looked at after so many of a worker's own, so that they cannot starve;
+// the number is tokio's.
+constexpr std::uint32_t own_jobs_at_a_stretch = 61;
+
+// How long a worker looks for work before it lies down: about 10 us, twice what it takes to wake it.
+constexpr int search_rounds = 200;
+
+}  // namespace
+
+class pool_core {
+ public:
+  explicit pool_core(unsigned threads) : workers_(threads) {
+    for (unsigned i = 0; i != threads; ++i) {
+      workers_[i].pool = this;
+      workers_[i].index = i;
+      workers_[i].random = i * 2654435769u + 1;
+    }
+    start();
+  }
+
+  ~pool_core() {
+    if (this_worker != nullptr && this_worker->pool == this) {
+      contract_break("", "a thread_pool is destroyed on one of its own threads", {});
+    }
+    stop();
+  }
+
+  unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()); }
+
+  void post(job* first, job* last, std::size_t n) noexcept {
+    worker* const w = this_worker;
+    if (w != nullptr && w->pool == this && n <= w->queue.room()) {
+      w->queue.append(first, static_cast<std::uint32_t>(n));
+      sleepers_.wake_one();
+    } else {
+      injector_.push(first, last, n, sleepers_);
+    }
+  }
+
+ private:
+  void start() {
+    try {
+      for (worker& w : workers_) w.thread = std::thread([this, &w] { work(w); });
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+
+  void stop() noexcept {
+    stopping_.store(true, seq_cst);
+    sleepers_.wake_all();
+    for (worker& w : workers_) {
+      if (w.thread.joinable()) w.thread.join();
+    }
+  }
+
+  void work(worker& w) noexcept {
+    this_worker = &w;
+    while (job* const j = next_job(w)) j->run();  // j may be gone
+    this_worker = nullptr;
+  }
+
+  job* next_job(worker& w) noexcept {
+    if (++w.tick % own_jobs_at_a_stretch == 0) {
+      if (job* const j = from_outside(w)) return j;
+    }
+    if (job* const j = w.queue.take()) return j;
+    if (job* const j = from_outside(w)) return j;
+    return search(w);
+  }
+
+  // The oldest job from outside; a fair share of the others goes into the worker's own queue.
+  job* from_outside(worker& w) noexcept {
+    const std::size_t share = injector_.size() / workers_.size() + 1;
+    const auto room = std::min<std::uint32_t>(w.queue.room(), run_queue::capacity / 2);
+    const injector::chain taken = injector_.take(std::min<std::size_t>(share, room + 1));
+    if (taken.n > 1) w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));
+    return taken.first;
+  }
+
+  job* steal(worker& w) noexcept {
+    w.random ^= w.random << 13;
+    w.random ^= w.random >> 17;
+    w.random ^= w.random << 5;
+    const std::size_t n = workers_.size();
+    for (std::size_t i = 0, at = w.random % n; i != n; ++i, at = at + 1 == n ? 0 : at + 1) {
+      if (at == w.index) continue;
+      if (job* const j = w.queue.steal_from(workers_[at].queue)) return j;
+    }
+    return from_outside(w);
+  }
+
+  // Null: the pool stops and there is nothing left to do.
+  job* search(worker& w) noexcept {
+    sleepers_.begin_search();
+    for (;;) {
+      for (int round = 0; round != search_rounds; ++round) {
+        if (job* const j = steal(w)) {
+          // A post that saw us searching woke nobody.
+          if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();
+          return j;
+        }
+        pause();
+      }
+      sleepers_.lie_down();
+      if (anything_to_do()) {
+        sleepers_.get_up();
+      } else if (stopping_.load(seq_cst)) {
+        return nullptr;
+      } else {
+        sleepers_.sleep();
+      }
+    }
+  }
+
+  bool anything_to_do() const noexcept {
+    return !injector_.looks_empty() ||
+           std::ranges::any_of(workers_, [](const worker& w) { return !w.queue.looks_empty(); });
+  }
+
+  std::vector<worker> workers_;
+  injector injector_;
+  sleepers sleepers_;
+  atomic<bool> stopping_{false};
+};
+
+}  // namespace detail
+
+thread_pool::thread_pool(unsigned threads) {
+  if (threads == 0) throw std::invalid_argument("turnstile: a thread_pool needs at least 1 thread");
+  core_ = std::make_unique<detail::pool_core>(threads);
+}
+
+thread_pool::~thread_pool() = default;
+
+unsigned thread_pool::size() const noexcept { return core_->size(); }
+
+void thread_pool::post(job& j) noexcept { core_->post(&j, &j, 1); }
+
+void thread_pool::post(job* first, job* last, std::size_t n) noexcept { core_->post(first, last, n); }
+
+thread_pool& thread_pool::shared() {
+  static thread_pool pool{std::max(2u, std::thread::hardware_concurrency())};
+  return pool;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,58 @@
+// ticket_word.cpp - the transitions off the uncontended path. The protocol is in the header.
+
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/ticket_word.hpp>
+
+namespace turnstile::detail {
+
+arrival ticket_word::arrive_busy(place p) noexcept {
+  if ((p & closed_bit) != 0) {
+    // Tickets after the closing one are never waited for, so only the count goes back. Relaxed: a
+    // refused request hands nothing on.
+    word_.fetch_sub(1, relaxed);
+    return arrival::closed;
+  }
+  const std::uint64_t n = p & pending_mask;
+  if (n >= most_allowed) contract_break("", "more than 33 million requests wait at once", {});
+  raise_to(most_, static_cast<std::uint32_t>(n + 1));
+  return arrival::queued;
+}
+
+arrival ticket_word::try_arrive(place& p) noexcept {
+  p = word_.load(relaxed);
+  do {
+    if ((p & closed_bit) != 0) return arrival::closed;
+    if ((p & pending_mask) != 0) return arrival::queued;
+  } while (!word_.compare_exchange_weak(p, p + (one_ticket | 1), acquire, relaxed));  // W1
+  return arrival::owner;
+}
+
+arrival ticket_word::close(place& p) noexcept {
+  constexpr std::uint64_t step = one_ticket | closed_bit | 1;
+  p = word_.load(relaxed);
+  do {
+    if ((p & closed_bit) != 0) return arrival::closed;
+  } while (!word_.compare_exchange_weak(p, p + step, acquire, relaxed));  // W1
+  return (p & pending_mask) == 0 ? arrival::owner : arrival::queued;
+}
+
+bool ticket_word::settle(private_side& mine) noexcept {
+  if (mine.unaccounted != mine.known) return false;
+  const std::uint32_t done = mine.unaccounted;
+  mine.unaccounted = 0;
+  const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1
+  const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
+  if (left == 0) return true;  // the last touch
+  mine.known = left;
+  return false;
+}
+
+void ticket_word::account(private_side& mine) noexcept {
+  const std::uint32_t done = mine.unaccounted;
+  if (done == 0) return;
+  mine.unaccounted = 0;
+  const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1, for who owns it after a park
+  mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,43 @@
+// critical_section.cpp - what of a section does not depend on the body's type.
+
+#include <turnstile/critical_section.hpp>
+
+#include <exception>
+
+namespace turnstile {
+
+std::exception_ptr critical_section::refusal() {
+  core_.count_refusal();
+  return std::make_exception_ptr(section_closed(core_.label()));
+}
+
+bool critical_section::arrive_if_idle(detail::section_core::place& line) {
+  if (core_.bound_elsewhere()) return false;
+  switch (core_.try_arrive(line)) {
+    case detail::arrival::owner:
+      return true;
+    case detail::arrival::closed:
+      std::rethrow_exception(refusal());
+    case detail::arrival::queued:
+      break;
+  }
+  return false;
+}
+
+std::optional<section_guard> critical_section::try_lock(std::source_location where) {
+  detail::hold_frame* const hold = detail::make_hold(core_, {{}, where});
+  try {
+    detail::section_core::place line;
+    if (arrive_if_idle(line)) {
+      core_.hold_first(line);
+      return detail::guard_access::own(core_, *hold);
+    }
+  } catch (...) {
+    detail::drop(hold);
+    throw;
+  }
+  detail::drop(hold);
+  return std::nullopt;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,226 @@
+// section_core.cpp - serving a section's requests. The protocol is in the header.
+
+#include "strand/batch.hpp"
+#include "strand/budget.hpp"
+
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/thread_pool.hpp>
+
+#include <bit>
+#include <stdexcept>
+
+namespace turnstile::detail {
+
+namespace {
+
+std::uint32_t next_id() noexcept {
+  static atomic<std::uint32_t> last{0};
+  return last.fetch_add(1, relaxed) + 1;  // relaxed: only distinct
+}
+
+std::size_t checked_capacity(std::size_t capacity) {
+  if (!std::has_single_bit(capacity)) {
+    throw std::invalid_argument("turnstile: section_options::ring_capacity is " +
+                                std::to_string(capacity) + ", which is no power of two");
+  }
+  return capacity;
+}
+
+std::unique_ptr<const std::string> copy_of(std::string_view name) {
+  return name.empty() ? nullptr : std::make_unique<const std::string>(name);
+}
+
+section_core::closer* const closed_list = reinterpret_cast<section_core::closer*>(1);
+
+}  // namespace
+
+section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity)
+    : job(&run_posted),
+      ring_(checked_capacity(ring_capacity), storage_),
+      bound_(static_cast<bool>(bound_to)),
+      name_(copy_of(name)),
+      id_(next_id()) {
+  home_ = bound_to;
+}
+
+section_core::~section_core() {
+  if (closers_.load(acquire) == closed_list || ring_.pending() == 0) return;
+  contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+}
+
+std::string section_core::label() const {
+  return name_ == nullptr ? "section #" + std::to_string(id_) : *name_;
+}
+
+section_statistics section_core::statistics() const noexcept {
+  const bool closed = closers_.load(relaxed) == closed_list;
+  const std::size_t pending = closed ? 0 : ring_.pending();
+  const std::size_t most = ring_.most_pending();
+  section_statistics s;
+  s.executions = executions_.load(relaxed);
+  s.refused = refused_.load(relaxed);
+  s.held = pending != 0;
+  s.waiters = pending == 0 ? 0 : pending - 1;
+  s.most_waiters = most == 0 ? 0 : most - 1;
+  return s;
+}
+
+// The loop that everything comes down to: one request after the other, until the section is left,
+// passed on, or owned by a body or a guard.
+bool section_core::serve(request* r, request* own, batch& done) noexcept {
+  bool own_served = false;
+  budget left;
+  while (r != nullptr) {
+    if (r->may_wait) {
+      // The body may go on elsewhere before start returns, so nothing may be owed by then.
+      ring_.account(mine_);
+      done.flush();
+    }
+    switch (r->start(*r)) {
+      case outcome::suspended:
+        return own_served;
+      case outcome::granted:
+        if (r == own) return true;
+        done.add(*r);
+        return own_served;
+      case outcome::closed:
+        done.flush();
+        finish_close();
+        return own_served;
+      case outcome::finished:
+        break;
+    }
+    count_execution();
+    section_ring::finish(mine_);
+    if (r == own) {
+      own_served = true;
+    } else {
+      done.add(*r);
+    }
+    r = ring_.next(mine_);
+    if (r != nullptr && left.spent()) {
+      done.flush();
+      pass_to_executor(*r);
+      break;
+    }
+  }
+  return own_served;
+}
+
+bool section_core::serve(request* r, request* own) noexcept {
+  batch done;
+  const bool own_served = serve(r, own, done);
+  done.deliver();
+  return own_served;
+}
+
+// The section is left, or what comes next is served here or on the executor.
+void section_core::serve_next() noexcept {
+  if (request* const r = ring_.next(mine_)) serve(r, nullptr);
+}
+
+bool section_core::serve_first(place p, request& r, request* own) noexcept {
+  section_ring::begin(p, mine_);
+  return serve(&r, own);
+}
+
+void section_core::post_first(place p, request& r) noexcept {
+  section_ring::begin(p, mine_);
+  pass_to_executor(r);
+}
+
+section_core::published section_core::publish(request& r, place p, request* own) noexcept {
+  const after_publish what = ring_.publish(r, p, mine_);
+  if (what == after_publish::closed) return published::closed;
+  if (what == after_publish::nothing) return published::waiting;
+  batch done;
+  request* const next = ring_.next(mine_);
+  if (next == nullptr) return published::waiting;  // the gap is still there
+  if (bound_elsewhere()) {
+    pass_to_executor(*next);
+    return published::waiting;
+  }
+  const bool own_served = serve(next, own, done);
+  done.deliver();
+  return own_served ? published::own_served : published::waiting;
+}
+
+section_core::published section_core::publish_only(request& r, place p) noexcept {
+  const after_publish what = ring_.publish(r, p, mine_);
+  if (what == after_publish::closed) return published::closed;
+  if (what == after_publish::take_over) {
+    if (request* const next = ring_.next(mine_)) pass_to_executor(*next);
+  }
+  return published::waiting;
+}
+
+void section_core::publish_closing(request& r, place p) noexcept {
+  if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
+  if (request* const next = ring_.next(mine_)) {
+    batch done;
+    go_on(next, done);
+  }
+}
+
+void section_core::body_finished(request& r) noexcept {
+  batch done;
+  count_execution();
+  section_ring::finish(mine_);
+  done.add(r);
+  go_on(ring_.next(mine_), done);
+}
+
+void section_core::release_hold() noexcept {
+  batch done;
+  count_execution();
+  section_ring::finish(mine_);
+  go_on(ring_.next(mine_), done);
+}
+
+// Serves on from `r`, which may be null, here if bodies may run here.
+void section_core::go_on(request* r, batch& done) noexcept {
+  if (r != nullptr && bound_elsewhere()) {
+    done.flush();
+    pass_to_executor(*r);
+  } else {
+    serve(r, nullptr, done);
+  }
+  done.deliver();
+}
+
+// The caller owns the section and gives it away: it is not touched afterwards.
+void section_core::pass_to_executor(request& r) noexcept {
+  executor_ref to = bound_ ? home_ : here().runs_on;
+  if (!to) to = job_access::home(r);
+  if (!to) to = thread_pool::shared();
+  waiting_turn_ = &r;
+  to.post(*this);
+}
+
+void section_core::run_posted(job& self) noexcept {
+  section_core& s = static_cast<section_core&>(self);
+  request* const r = s.waiting_turn_;
+  s.waiting_turn_ = nullptr;
+  s.serve(r, nullptr);
+}
+
+bool section_core::add_closer(closer& c) noexcept {
+  closer* seen = closers_.load(acquire);
+  do {
+    if (seen == closed_list) return false;
+    c.next = seen;
+  } while (!closers_.compare_exchange_weak(seen, &c, release, acquire));
+  return true;
+}
+
+void section_core::finish_close() noexcept {
+  closer* c = closers_.exchange(closed_list, acq_rel);  // the section may go once a closer resumes
+  while (c != nullptr) {
+    closer* const next = c->next;
+    c->done(*c);  // c may be gone
+    c = next;
+  }
+}
+
+}  // namespace turnstile::detail
