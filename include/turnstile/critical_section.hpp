@@ -90,7 +90,7 @@ class critical_section {
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
   ///            frame, longer than the awaitable it returns. A plain body allocates nothing
   template <class Body>
-  auto execute(Body&& body, execute_options options = {},
+  auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
     static_assert(detail::safe_inside_co_await<Body>,
                   "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
@@ -130,7 +130,7 @@ class critical_section {
   ///            executor, or thread_pool::shared() without one
   /// Throws     bad_alloc. A refusal completes the handle with its error
   template <class Body>
-  auto submit(Body&& body, execute_options options = {},
+  auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
     using state = detail::submitted<std::decay_t<Body>>;
     auto* const s = new state(core_, std::forward<Body>(body), detail::site{options.name, where},
@@ -145,7 +145,7 @@ class critical_section {
   /// Runs on    as submit
   /// Throws     section_closed, bad_alloc
   template <class Body>
-  void post(Body&& body, execute_options options = {},
+  void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     using state = detail::submitted<std::decay_t<Body>>;
     auto* const s = new state(core_, std::forward<Body>(body), detail::site{options.name, where},
@@ -159,7 +159,7 @@ class critical_section {
   ///
   /// Resumes    as execute
   /// Throws     reentry_error, section_closed, bad_alloc at once, when awaited
-  auto lock(execute_options options = {},
+  auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
   }

@@ -79,11 +79,13 @@ struct job {
  protected:
   using work = void (*)(job&) noexcept;
 
-  job() noexcept = default;
-  explicit job(work w) noexcept : next(nullptr), work_(w) {}
+  job() noexcept {}  // to be filled in before it is posted; spares the uncontended path the stores
+  explicit job(work w) noexcept : next(nullptr), work_(w), home_() {}
 
-  work work_;          // what run does
-  executor_ref home_;  // where it was posted, or is going to be
+  work work_;  // what run does
+  union {
+    executor_ref home_;  // where it was posted, or is going to be
+  };
 
  private:
   friend class executor_ref;

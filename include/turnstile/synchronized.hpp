@@ -71,7 +71,7 @@ class synchronized {
   synchronized& operator=(const synchronized&) = delete;
 
   template <class Body>
-  auto execute(Body&& body, execute_options options = {},
+  auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
     static_assert(detail::safe_inside_co_await<Body>,
                   "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
@@ -88,18 +88,18 @@ class synchronized {
   }
 
   template <class Body>
-  auto submit(Body&& body, execute_options options = {},
+  auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
     return section_.submit(on_value<Body>(std::forward<Body>(body), value_), options, where);
   }
 
   template <class Body>
-  void post(Body&& body, execute_options options = {},
+  void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     section_.post(on_value<Body>(std::forward<Body>(body), value_), options, where);
   }
 
-  auto lock(execute_options options = {},
+  auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<synchronized_guard<T>, T>(section_.core_, options, where, &value_);
   }

@@ -27,7 +27,9 @@ class section_request : protected suspended<request> {
 
   section_request(section_core& section, const execute_options& options,
                   const std::source_location& where) noexcept
-      : section_(&section), at_{options.name, where}, resume_on_(options.resume_on) {}
+      : section_(&section), at_(options.name, where) {
+    if (options.resume_on) [[unlikely]] resume_on_ = options.resume_on;
+  }
 
   section_request(section_request&& other) noexcept
       : section_(other.section_), at_(other.at_), resume_on_(other.resume_on_) {
@@ -111,15 +113,18 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   TURNSTILE_INLINE bool await_ready() {
     begin();
     if (section_->bound_elsewhere()) [[unlikely]] return await_bound();
-    arrived_ = section_->arrive(line_);
-    if (arrived_ == arrival::owner) [[likely]] {
-      if constexpr (may_wait) return false;
-      if (resume_on_) [[unlikely]] return false;
-      run_body(here().chain);
-      section_->leave(line_);
-      return true;
+    section_core::place line;
+    const arrival arrived = section_->arrive(line);
+    if constexpr (!may_wait) {
+      if (arrived == arrival::owner && !resume_on_) [[likely]] {
+        run_body(here().chain);
+        section_->leave(line);
+        return true;
+      }
     }
-    if (arrived_ == arrival::closed) refuse();
+    if (arrived == arrival::closed) refuse();
+    arrived_ = arrived;
+    line_ = line;
     return false;
   }
 

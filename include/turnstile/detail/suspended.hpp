@@ -17,7 +17,7 @@ class suspended : public Base {
  protected:
   // Before anybody else can see this.
   void suspend(std::coroutine_handle<> h, executor_ref back) noexcept {
-    waiter_ = h;
+    waiter_ = h.address();
     chain_ = share(here().chain);
     this->work_ = back ? &resume : &resume_here;
     this->home_ = back;
@@ -32,7 +32,7 @@ class suspended : public Base {
  private:
   static void resume(job& j) noexcept {
     auto& self = static_cast<suspended&>(j);
-    const std::coroutine_handle<> h = self.waiter_;
+    const auto h = std::coroutine_handle<>::from_address(self.waiter_);
     const chain_scope as{self.chain_};
     run_to_suspension(h);  // self may be gone
   }
@@ -42,7 +42,7 @@ class suspended : public Base {
     bounce(j);
   }
 
-  std::coroutine_handle<> waiter_;
+  void* waiter_;  // address of the handle: left alone until suspend
 };
 
 }  // namespace turnstile::detail
