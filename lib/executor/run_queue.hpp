@@ -63,6 +63,9 @@ class run_queue {
   // Owner of an empty queue: takes half of another's, and gives the first one.
   job* steal_from(run_queue& victim) noexcept;
 
+  // A hint, for who may only look.
+  bool has_backlog() const noexcept { return head_.load(relaxed) != tail_.load(relaxed); }
+
   bool looks_empty() const noexcept {
     return head_.load(seq_cst) == tail_.load(seq_cst);  // Q3
   }

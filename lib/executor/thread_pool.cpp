@@ -5,9 +5,11 @@
 #include "executor/sleepers.hpp"
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -24,6 +26,8 @@ struct worker {
   std::uint32_t random = 0;  // xorshift state: which victim to try first
   std::uint32_t tick = 0;
   run_queue queue;
+  // Bodies of sections run here, as of the end of the last job. Relaxed: thieves judge by it.
+  atomic<std::uint32_t> executions{0};
   std::thread thread;
 };
 
@@ -33,8 +37,33 @@ thread_local worker* this_worker = nullptr;
 // the number is tokio's.
 constexpr std::uint32_t own_jobs_at_a_stretch = 61;
 
-// How long a worker looks for work before it lies down: about 10 us, twice what it takes to wake it.
-constexpr int search_rounds = 200;
+// How often a worker looks for work, once a microsecond, before it lies down: about half of what it
+// takes to wake it.
+constexpr int looks_before_sleep = 20;
+
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+void spin_for(std::chrono::nanoseconds time) noexcept {
+  const auto end = steady_clock::now() + time;
+  do {
+    pause();
+  } while (steady_clock::now() < end);
+}
+
+// Would a thief help? A worker whose jobs are little more than bodies of sections would only be
+// contended with: each stolen coroutine would bring the section's lines over and lose its turn there,
+// at several times the cost of running it where it is. So such a worker is left alone as long as it
+// runs a body every 150 ns (bench/counter against bench/think; lib/executor/README.md, Decisions).
+bool worth_helping(const worker& w) noexcept {
+  const std::uint32_t before = w.executions.load(relaxed);
+  spin_for(5us);
+  if (w.executions.load(relaxed) == before) return true;
+  constexpr auto observation = 20us;  // long enough for several turns of 32 bodies
+  spin_for(observation);
+  constexpr std::uint32_t most = observation / 150ns;
+  return w.executions.load(relaxed) - before < most;
+}
 
 }  // namespace
 
@@ -88,7 +117,13 @@ class pool_core {
 
   void work(worker& w) noexcept {
     this_worker = &w;
-    while (job* const j = next_job(w)) j->run();  // j may be gone
+    here().crowded = [] noexcept {
+      return this_worker->queue.has_backlog() || this_worker->pool->injector_.size() != 0;
+    };
+    while (job* const j = next_job(w)) {
+      j->run();  // j may be gone
+      w.executions.store(here().executions, relaxed);
+    }
     this_worker = nullptr;
   }
 
@@ -110,14 +145,20 @@ class pool_core {
     return taken.first;
   }
 
-  job* steal(worker& w) noexcept {
+  // Takes from others; `busy` if there would be something that is better left where it is.
+  job* steal(worker& w, bool& busy) noexcept {
     w.random ^= w.random << 13;
     w.random ^= w.random >> 17;
     w.random ^= w.random << 5;
     const std::size_t n = workers_.size();
     for (std::size_t i = 0, at = w.random % n; i != n; ++i, at = at + 1 == n ? 0 : at + 1) {
-      if (at == w.index) continue;
-      if (job* const j = w.queue.steal_from(workers_[at].queue)) return j;
+      worker& victim = workers_[at];
+      if (at == w.index || !victim.queue.has_backlog()) continue;
+      if (!worth_helping(victim)) {
+        busy = true;
+      } else if (job* const j = w.queue.steal_from(victim.queue)) {
+        return j;
+      }
     }
     return from_outside(w);
   }
@@ -126,13 +167,10 @@ class pool_core {
   job* search(worker& w) noexcept {
     sleepers_.begin_search();
     for (;;) {
-      for (int round = 0; round != search_rounds; ++round) {
-        if (job* const j = steal(w)) {
-          // A post that saw us searching woke nobody.
-          if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();
-          return j;
-        }
-        pause();
+      if (job* const j = look_round(w)) {
+        // A post that saw us searching woke nobody.
+        if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();
+        return j;
       }
       sleepers_.lie_down();
       if (anything_to_do()) {
@@ -143,6 +181,21 @@ class pool_core {
         sleepers_.sleep();
       }
     }
+  }
+
+  job* look_round(worker& w) noexcept {
+    for (int look = 0; look != looks_before_sleep; ++look) {
+      bool busy = false;
+      if (job* const j = steal(w, busy)) return j;
+      if (busy) {
+        // Look again soon, in case that worker's jobs grow long, but leave it and the core alone.
+        std::this_thread::sleep_for(50us);
+        look = 0;
+      } else {
+        spin_for(1us);
+      }
+    }
+    return nullptr;
   }
 
   bool anything_to_do() const noexcept {

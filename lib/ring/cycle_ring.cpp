@@ -47,6 +47,13 @@ request* cycle_ring::next(private_side& mine) noexcept {
   }
 }
 
+void cycle_ring::put_back(request& r, private_side& mine) noexcept {
+  r.ticket = mine.head;
+  r.next = sorted_;
+  if (sorted_ == nullptr) last_ = &r;
+  sorted_ = &r;
+}
+
 void cycle_ring::collect() noexcept {
   request* r = nullptr;
   while (cells_->queue.dequeue(r)) insert(*r);               // C1

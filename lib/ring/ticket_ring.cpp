@@ -3,34 +3,34 @@
 #include <turnstile/detail/ticket_ring.hpp>
 
 #include <bit>
-#include <memory>
 
 namespace turnstile::detail {
 
-ticket_ring::ticket_ring(std::size_t capacity, storage& inside)
-    : cells_(inside.cells),
-      stash_(inside.stash),
-      log2_cells_(static_cast<std::uint8_t>(std::countr_zero(capacity))) {
-  if (capacity <= storage::size) return;
-  auto stash = std::make_unique<guarded<request*>[]>(capacity);
-  cells_ = new cell[capacity]{};
-  stash_ = stash.release();
+ticket_ring::private_side::private_side(std::size_t capacity, storage& inside)
+    : stash_(inside.stash), allocated_(capacity > storage::size) {
+  if (allocated_) stash_ = new guarded<request*>[capacity]{};
 }
+
+ticket_ring::private_side::~private_side() {
+  if (allocated_) delete[] stash_;
+}
+
+ticket_ring::ticket_ring(std::size_t capacity, storage& inside)
+    : cells_(capacity > storage::size ? new cell[capacity]{} : inside.cells),
+      log2_cells_(static_cast<std::uint8_t>(std::countr_zero(capacity))) {}
 
 ticket_ring::~ticket_ring() {
-  if ((std::size_t{1} << log2_cells_) <= storage::size) return;
-  delete[] cells_;
-  delete[] stash_;
+  if ((std::size_t{1} << log2_cells_) > storage::size) delete[] cells_;
 }
 
-after_publish ticket_ring::publish(request& r, place p, private_side&) noexcept {
+after_publish ticket_ring::publish(request& r, place p, private_side& mine) noexcept {
   r.ticket = ticket_word::ticket_of(p);
   const std::size_t i = index_of(r.ticket);
   std::uintptr_t seen = cells_[i].load(relaxed);
   for (;;) {
     if (seen == parked) {
       if (cells_[i].compare_exchange_weak(seen, nothing, acquire, relaxed)) {  // R2
-        insert(i, r, nullptr);
+        insert(mine.stash_[i], r, nullptr);
         return after_publish::take_over;
       }
     } else {
@@ -46,14 +46,15 @@ after_publish ticket_ring::publish(request& r, place p, private_side&) noexcept 
 request* ticket_ring::next(private_side& mine) noexcept {
   if (word_.settle(mine)) return nullptr;
   const std::size_t i = index_of(mine.head);
+  guarded<request*>& stash = mine.stash_[i];
   for (;;) {
-    request* const first = stash_[i];
+    request* const first = stash;
     if (first != nullptr && first->ticket == mine.head) {
-      stash_[i] = first->link();
+      stash = first->link();
       return first;
     }
     if (cells_[i].load(relaxed) != nothing) {
-      collect(i);
+      collect(i, stash);
       continue;
     }
     account(mine);
@@ -62,9 +63,16 @@ request* ticket_ring::next(private_side& mine) noexcept {
   }
 }
 
+void ticket_ring::put_back(request& r, private_side& mine) noexcept {
+  r.ticket = mine.head;
+  guarded<request*>& stash = mine.stash_[index_of(mine.head)];
+  r.next = stash;
+  stash = &r;
+}
+
 // The chain comes newest first, so mostly in falling order of tickets. Turned round, each insertion
 // goes on from the one before.
-void ticket_ring::collect(std::size_t i) noexcept {
+void ticket_ring::collect(std::size_t i, guarded<request*>& stash) noexcept {
   request* newest = std::bit_cast<request*>(cells_[i].exchange(nothing, acquire));  // R1
   request* oldest = nullptr;
   while (newest != nullptr) {
@@ -75,22 +83,22 @@ void ticket_ring::collect(std::size_t i) noexcept {
   }
   for (request* last = nullptr; oldest != nullptr;) {
     request* const younger = oldest->link();
-    last = insert(i, *oldest, last);
+    last = insert(stash, *oldest, last);
     oldest = younger;
   }
 }
 
-// Puts `r` into its place in the stash, looking from `after` on if that comes before it.
-request* ticket_ring::insert(std::size_t i, request& r, request* after) noexcept {
+// Puts `r` into its place in a stash, looking from `after` on if that comes before it.
+request* ticket_ring::insert(guarded<request*>& stash, request& r, request* after) noexcept {
   if (after != nullptr && !ticket_word::before(after->ticket, r.ticket)) after = nullptr;
-  request* at = after == nullptr ? stash_[i] : after->link();
+  request* at = after == nullptr ? stash : after->link();
   while (at != nullptr && ticket_word::before(at->ticket, r.ticket)) {
     after = at;
     at = at->link();
   }
   r.next = at;
   if (after == nullptr) {
-    stash_[i] = &r;
+    stash = &r;
   } else {
     after->next = &r;
   }

@@ -39,6 +39,7 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
     : job(&run_posted),
       ring_(checked_capacity(ring_capacity), storage_),
       bound_(static_cast<bool>(bound_to)),
+      mine_(ring_capacity, storage_),
       name_(copy_of(name)),
       id_(next_id()) {
   home_ = bound_to;
@@ -113,6 +114,11 @@ bool section_core::serve(request* r, request* own) noexcept {
   const bool own_served = serve(r, own, done);
   done.deliver();
   return own_served;
+}
+
+bool section_core::crowded_here() noexcept {
+  bool (*const crowded)() noexcept = here().crowded;
+  return crowded != nullptr && crowded();
 }
 
 // The section is left, or what comes next is served here or on the executor.
@@ -194,15 +200,13 @@ void section_core::pass_to_executor(request& r) noexcept {
   executor_ref to = bound_ ? home_ : here().runs_on;
   if (!to) to = job_access::home(r);
   if (!to) to = thread_pool::shared();
-  waiting_turn_ = &r;
+  ring_.put_back(r, mine_);
   to.post(*this);
 }
 
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
-  request* const r = s.waiting_turn_;
-  s.waiting_turn_ = nullptr;
-  s.serve(r, nullptr);
+  s.serve(s.ring_.next(s.mine_), nullptr);
 }
 
 bool section_core::add_closer(closer& c) noexcept {

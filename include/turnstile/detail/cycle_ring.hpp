@@ -27,9 +27,11 @@ namespace turnstile::detail {
 class cycle_ring {
  public:
   using place = ticket_word::place;
-  using private_side = ticket_word::private_side;
-
   struct storage {};
+
+  struct private_side : ticket_word::private_side {
+    private_side(std::size_t, storage&) noexcept {}
+  };
 
   cycle_ring(std::size_t capacity, storage&);
   ~cycle_ring();
@@ -47,6 +49,7 @@ class cycle_ring {
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
   void account(private_side& mine) noexcept { word_.account(mine); }
   request* next(private_side& mine) noexcept;
+  void put_back(request& r, private_side& mine) noexcept;
 
   std::size_t pending() const noexcept { return word_.pending(); }
   std::size_t most_pending() const noexcept { return word_.most_pending(); }

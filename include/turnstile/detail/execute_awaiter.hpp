@@ -118,8 +118,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !resume_on_) [[likely]] {
         run_body(here().chain);
-        section_->leave(line);
-        return true;
+        if (!section_->leave(line)) [[likely]] return true;
+        turn_over_ = true;
+        return false;
       }
     }
     if (arrived == arrival::closed) refuse();
@@ -130,6 +131,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
+    if (turn_over_) return give_turn(h);
     const bool elsewhere = section_->bound_elsewhere();
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &begin_body, may_wait);
@@ -167,6 +169,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
+  // The body has run; only the thread is given to others that wait for it.
+  bool give_turn(std::coroutine_handle<> h) noexcept {
+    suspend(h);
+    here().runs_on.post(*this);  // this may be gone
+    return true;
+  }
+
   TURNSTILE_COLD bool await_bound() {
     arrived_ = section_->arrive(line_);
     if (arrived_ == arrival::closed) refuse();
@@ -192,6 +201,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   Body body_;
   result<value> got_;
   chain_frame* left_ = nullptr;
+  bool turn_over_ = false;
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execute_awaiter>,
                                            no_waiting_body> waiting_;
 };

@@ -43,12 +43,13 @@ namespace turnstile::detail {
 class inbox_ring {
  public:
   struct place {};
+  struct storage {};
+
   struct private_side {
+    private_side(std::size_t, storage&) noexcept {}
     guarded<request*> first{nullptr};   // collected, oldest first
     guarded<std::int32_t> counted{0};   // finished requests still in waiting_
   };
-
-  struct storage {};
 
   // One inbox, however many cells are asked for.
   inbox_ring(std::size_t, storage&) noexcept {}
@@ -78,6 +79,10 @@ class inbox_ring {
   static void finish(private_side& mine) noexcept { mine.counted = mine.counted + 1; }
   void account(private_side& mine) noexcept;
   request* next(private_side& mine) noexcept;
+  static void put_back(request& r, private_side& mine) noexcept {
+    r.next = mine.first;
+    mine.first = &r;
+  }
 
   std::size_t pending() const noexcept;
   std::size_t most_pending() const noexcept { return most_.load(relaxed); }

@@ -6,7 +6,7 @@
 //             a thread that serves   from arrive = owner or publish = take_over, until next() gives
 //                                    nothing or it passes the section on
 //             a job                  posted when the budget is spent or the section is bound to an
-//                                    executor; the request to go on with is in `waiting_turn_`
+//                                    executor; the request to go on with is put back
 //             an awaitable body      suspended; its end goes on serving (body_finished)
 //             a section_guard        its unlock goes on serving (release_hold)
 //             nobody yet             parked: the publisher that is missing will own it
@@ -16,8 +16,8 @@
 //
 // Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
-//           `waiting_turn_` and `served_` are private to the owner. executions_ is written by the
-//           owner with plain load and store, relaxed, and read by statistics.
+//           executions_ is written by the owner with plain load and store, relaxed, and read by
+//           statistics.
 //
 // Progress  Serving waits for nothing but the bodies.
 //
@@ -74,10 +74,12 @@ class section_core : private job {
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
 
-  // The uncontended end, after arrive said owner and the body ran.
-  TURNSTILE_INLINE void leave(place p) noexcept {
-    count_execution();
+  // The uncontended end, after arrive said owner and the body ran. True: the coroutine has had its
+  // turn on this thread, and others wait for one.
+  TURNSTILE_INLINE bool leave(place p) noexcept {
+    const std::uint32_t n = count_execution();
     if (!ring_.leave(p, mine_)) [[unlikely]] serve_next();
+    return n % executions_in_a_row == 0 && crowded_here();
   }
 
   // After arrive said owner: the first request is not served yet.
@@ -103,8 +105,9 @@ class section_core : private job {
   void release_hold() noexcept;
 
   void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
-  void count_execution() noexcept {
+  std::uint32_t count_execution() noexcept {
     executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
+    return ++here().executions;
   }
 
   // Waiters of close, newest first; `closed_list` when it is done.
@@ -116,6 +119,11 @@ class section_core : private job {
   void finish_close() noexcept;
 
  private:
+  // How often coroutines may go on without suspending before others on the thread get a turn: the
+  // same as a drain's budget.
+  static constexpr std::uint32_t executions_in_a_row = 32;
+
+  static bool crowded_here() noexcept;
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own) noexcept;
@@ -127,11 +135,10 @@ class section_core : private job {
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
   const bool bound_;
+  atomic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.
   alignas(cache_line) section_ring::private_side mine_;
-  guarded<request*> waiting_turn_{nullptr};  // taken, not begun; the job goes on with it
-  atomic<std::uint64_t> executions_{0};
   // Written rarely or never.
   atomic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};

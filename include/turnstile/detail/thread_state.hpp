@@ -4,6 +4,8 @@
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/executor.hpp>
 
+#include <cstdint>
+
 namespace turnstile::detail {
 
 class trampoline;
@@ -14,6 +16,8 @@ struct thread_state {
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
+  std::uint32_t executions = 0;  // bodies run here; what a pool learns about its workers' work
+  bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
 inline constinit thread_local thread_state this_thread_state;

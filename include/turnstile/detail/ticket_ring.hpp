@@ -62,7 +62,6 @@ class ticket_ring {
 
  public:
   using place = ticket_word::place;
-  using private_side = ticket_word::private_side;
 
   // The cells that a ring has without allocating. Beside the ring, so that the word and the cells
   // lie on lines of their own.
@@ -72,9 +71,25 @@ class ticket_ring {
     alignas(cache_line) guarded<request*> stash[size]{};
   };
 
+  // What only the owner touches: beside the ring, on a line of its own.
+  class private_side : public ticket_word::private_side {
+   public:
+    private_side(std::size_t capacity, storage& inside);
+    ~private_side();
+    private_side(const private_side&) = delete;
+    private_side& operator=(const private_side&) = delete;
+
+   private:
+    friend class ticket_ring;
+    guarded<request*>* stash_;  // as many as cells
+    bool allocated_;
+  };
+
   // `capacity` cells, a power of two. More than storage::size are allocated.
   ticket_ring(std::size_t capacity, storage& inside);
   ~ticket_ring();
+  ticket_ring(const ticket_ring&) = delete;
+  ticket_ring& operator=(const ticket_ring&) = delete;
 
   // Producer side: see ticket_word. What was queued is then published.
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return word_.arrive(p); }
@@ -92,6 +107,8 @@ class ticket_ring {
   void account(private_side& mine) noexcept { word_.account(mine); }
   // The next request in order. Null: the section was left, idle or parked. Do not touch it then.
   request* next(private_side& mine) noexcept;
+  // Undoes next, or begin: whoever calls next next gets `r`.
+  void put_back(request& r, private_side& mine) noexcept;
 
   std::size_t pending() const noexcept { return word_.pending(); }
   std::size_t most_pending() const noexcept { return word_.most_pending(); }
@@ -103,11 +120,10 @@ class ticket_ring {
   std::size_t index_of(std::uint64_t ticket) const noexcept {
     return ticket & ((std::uint64_t{1} << log2_cells_) - 1);
   }
-  void collect(std::size_t i) noexcept;
-  request* insert(std::size_t i, request& r, request* after) noexcept;
+  void collect(std::size_t i, guarded<request*>& stash) noexcept;
+  static request* insert(guarded<request*>& stash, request& r, request* after) noexcept;
 
   cell* cells_;
-  guarded<request*>* stash_;  // only the owner
   [[no_unique_address]] ticket_word word_;
   std::uint8_t log2_cells_;
 };
