@@ -32,13 +32,20 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
   }
 
   /// The execution has ended: awaiting it will not suspend.
-  bool ready() const noexcept { return state_->ready(); }
+  bool ready() const noexcept { return state().ready(); }
 
-  auto operator co_await() noexcept { return detail::handle_awaiter<R>(*state_); }
+  auto operator co_await() noexcept { return detail::handle_awaiter<R>(state()); }
 
  private:
   friend struct detail::handle_access;
   explicit execution_handle(detail::submitted_result<R>* state) noexcept : state_(state) {}
+
+  detail::submitted_result<R>& state() const noexcept {
+    if (state_ == nullptr) {
+      detail::contract_break("", "an execution_handle is used that was moved from", {});
+    }
+    return *state_;
+  }
 
   detail::submitted_result<R>* state_;
 };

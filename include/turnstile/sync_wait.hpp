@@ -10,8 +10,9 @@
 namespace turnstile {
 namespace detail {
 
-// Edges    Y1  word.store(release) in ended -> load(acquire) in block: the result
-// Dangers  After the store the waiting thread may have returned, and this object be gone. Notifying
+// Edges    Y1  word.exchange(seq_cst) in ended -> load(acquire) in block: the result. An RMW, because
+//              notify_one looks whether anybody waits: a store could still be on its way then.
+// Dangers  After the exchange the waiting thread may have returned, and this object be gone. Notifying
 //          uses the address only, and a waiter looks at the word again whenever it wakes.
 class thread_blocker : public branch_end {
  public:
@@ -24,7 +25,7 @@ class thread_blocker : public branch_end {
  private:
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     atomic<std::uint32_t>& word = static_cast<thread_blocker&>(self).word_;
-    word.store(1, release);  // Y1
+    word.exchange(1, seq_cst);  // Y1
     word.notify_one();
     return {};
   }

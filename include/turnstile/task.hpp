@@ -27,7 +27,7 @@ class task_promise_base : public coroutine_promise {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
       task_promise_base& p = h.promise();
       p.finish();
-      return transfer(p.continuation_, p.node_);  // the frame may be gone
+      return transfer(h, p.continuation_, p.node_);  // the frame may be gone
     }
     void await_resume() const noexcept {}
   };
@@ -41,7 +41,7 @@ class task_promise_base : public coroutine_promise {
   std::coroutine_handle<> start(std::coroutine_handle<> self, std::coroutine_handle<> continuation) {
     continuation_ = continuation;
     start_on(share(here().chain));
-    return transfer(self, node_);
+    return transfer(continuation, self, node_);
   }
 
   T take() {

@@ -14,7 +14,7 @@
 // Edges     Q3 of run_queue.hpp: posting, then word.load(seq_cst) in wake; lie_down RMW(seq_cst),
 //           then the queues' seq_cst loads. Likewise found: RMW(seq_cst), then the same loads, so
 //           that a post which relied on a searcher is not left behind.
-//           tokens: fetch_add(release) -> CAS(acquire)
+//           tokens: fetch_add -> CAS(acquire); seq_cst, because notify looks whether anybody waits
 //
 // Progress  wake is lock-free; sleep blocks its thread, by design.
 //
@@ -39,7 +39,11 @@ class sleepers {
     return searching(word_.fetch_sub(one_searching, seq_cst)) == 1;
   }
 
-  void lie_down() noexcept { word_.fetch_add(one_sleeping - one_searching, seq_cst); }
+  // Gives how many sleep now, if nobody searches any more; else 0.
+  std::uint32_t lie_down() noexcept {
+    const std::uint64_t was = word_.fetch_add(one_sleeping - one_searching, seq_cst);
+    return searching(was) == 1 ? sleeping(was) + 1 : 0;
+  }
 
   // After lie_down: searching again without having slept.
   void get_up() noexcept {
@@ -68,7 +72,7 @@ class sleepers {
     std::uint64_t seen = word_.load(seq_cst);  // Q3
     while (sleeping(seen) != 0 && searching(seen) == 0) {
       if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, seq_cst)) {
-        tokens_.fetch_add(1, release);
+        tokens_.fetch_add(1, seq_cst);  // as Y1 of sync_wait.hpp
         tokens_.notify_one();
         return;
       }
@@ -80,7 +84,7 @@ class sleepers {
     while (sleeping(seen) != 0) {
       const std::uint32_t n = sleeping(seen);
       if (word_.compare_exchange_weak(seen, seen - n * (one_sleeping - one_searching), seq_cst)) {
-        tokens_.fetch_add(n, release);
+        tokens_.fetch_add(n, seq_cst);
         tokens_.notify_all();
         return;
       }

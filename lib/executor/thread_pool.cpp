@@ -100,7 +100,10 @@ class pool_core {
  private:
   void start() {
     try {
-      for (worker& w : workers_) w.thread = std::thread([this, &w] { work(w); });
+      for (worker& w : workers_) {
+        w.thread = std::thread([this, &w] { work(w); });
+        started_.fetch_add(1, seq_cst);
+      }
     } catch (...) {
       stop();
       throw;
@@ -117,7 +120,7 @@ class pool_core {
 
   void work(worker& w) noexcept {
     this_worker = &w;
-    here().crowded = [] noexcept {
+    here().crowded = []() noexcept {
       return this_worker->queue.has_backlog() || this_worker->pool->injector_.size() != 0;
     };
     while (job* const j = next_job(w)) {
@@ -172,14 +175,17 @@ class pool_core {
         if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();
         return j;
       }
-      sleepers_.lie_down();
+      const bool all_down = sleepers_.lie_down() == started_.load(seq_cst);
       if (anything_to_do()) {
         sleepers_.get_up();
-      } else if (stopping_.load(seq_cst)) {
-        return nullptr;
+      } else if (all_down && stopping_.load(seq_cst)) {
+        // Nobody runs a job that could post another one.
+        done_.store(true, seq_cst);
+        sleepers_.wake_all();
       } else {
         sleepers_.sleep();
       }
+      if (done_.load(seq_cst)) return nullptr;
     }
   }
 
@@ -206,7 +212,9 @@ class pool_core {
   std::vector<worker> workers_;
   injector injector_;
   sleepers sleepers_;
+  atomic<std::uint32_t> started_{0};
   atomic<bool> stopping_{false};
+  atomic<bool> done_{false};
 };
 
 }  // namespace detail

@@ -124,14 +124,9 @@ void let_go(hold_frame& h) noexcept {
 }
 
 chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept {
+  while (base != nullptr && gone(*base)) base = base->parent;
   chain_frame* lowest = nullptr;
-  for (chain_frame* f = top; f != base; f = f->parent) {
-    if (f == nullptr || !f->is_hold) {  // base was let go meanwhile: nothing to attach to
-      drop(top);
-      return nullptr;
-    }
-    lowest = f;
-  }
+  for (chain_frame* f = top; f != base && f != nullptr && f->is_hold; f = f->parent) lowest = f;
   if (lowest == nullptr) {
     drop(top);
     return nullptr;

@@ -63,6 +63,7 @@ request* inbox_ring::next(private_side& mine) noexcept {
   }
   request* const r = mine.first;
   mine.first = r->link();
+  mine.counted = mine.counted + 1;
   return r;
 }
 

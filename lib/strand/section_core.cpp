@@ -101,6 +101,7 @@ bool section_core::serve(request* r, request* own, batch& done) noexcept {
     }
     r = ring_.next(mine_);
     if (r != nullptr && left.spent()) {
+      ring_.account(mine_);
       done.flush();
       pass_to_executor(*r);
       break;
@@ -117,8 +118,8 @@ bool section_core::serve(request* r, request* own) noexcept {
 }
 
 bool section_core::crowded_here() noexcept {
-  bool (*const crowded)() noexcept = here().crowded;
-  return crowded != nullptr && crowded();
+  const thread_state& t = here();
+  return (t.bounce != nullptr && t.bounce->has_waiting()) || (t.crowded != nullptr && t.crowded());
 }
 
 // The section is left, or what comes next is served here or on the executor.

@@ -64,9 +64,12 @@ class waiting_body : private branch_end {
     phase_.store(starting, relaxed);  // nobody else can see it yet
     chain_frame* const before = std::exchange(here().chain, &frame_);
     const bool made = make(owner, body);
-    here().chain = before;
-    if (!made) return outcome::finished;
-    branch_.prepare(owner.got(), *this, &frame_);
+    chain_frame* const top = std::exchange(here().chain, before);
+    if (!made) {
+      if (top != &frame_) owner.left_behind() = cut_holds(top, &frame_);
+      return outcome::finished;
+    }
+    branch_.prepare(owner.got(), *this, top, &frame_);
     branch_.run();
     return phase_.exchange(returned_from, acq_rel) == ended ? outcome::finished  // S1
                                                             : outcome::suspended;

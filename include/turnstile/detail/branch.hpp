@@ -56,7 +56,7 @@ class branch {
         p.finish();
         const std::coroutine_handle<> next = p.listener->ended(*p.listener);
         if (!next) return std::noop_coroutine();  // the frame may be gone
-        return transfer(next, p.node);
+        return transfer(h, next, p.node);
       }
       void await_resume() const noexcept {}
     };
@@ -86,10 +86,15 @@ class branch {
   // What the branch returns or throws goes to `out`, before `listener` hears of the end. It runs on
   // `chain`, of which it takes over a share.
   void prepare(result<T>& out, branch_end& listener, chain_frame* chain) noexcept {
+    prepare(out, listener, chain, chain);
+  }
+  // What is on `chain` above `base` counts as acquired by the branch.
+  void prepare(result<T>& out, branch_end& listener, chain_frame* chain,
+               chain_frame* base) noexcept {
     promise_type& p = handle_.promise();
     p.out = &out;
     p.listener = &listener;
-    p.start_on(chain);
+    p.start_on(chain, base);
   }
   // Until it first suspends. The branch may be gone afterwards.
   void run() { run_to_suspension(handle_); }

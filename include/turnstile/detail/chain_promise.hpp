@@ -22,12 +22,15 @@ class chain_promise {
   ~chain_promise() {
     drop(chain_);
     drop(left_);
+    drop(base_);
   }
 
-  // Before the first resumption: the chain to run on. Takes over a share.
-  void start_on(chain_frame* chain) noexcept {
+  // Before the first resumption: the chain to run on, of which it takes over a share.
+  void start_on(chain_frame* chain) noexcept { start_on(chain, chain); }
+  // What is on `chain` above `base` counts as acquired by this coroutine.
+  void start_on(chain_frame* chain, chain_frame* base) noexcept {
     chain_ = chain;
-    base_ = chain;
+    base_ = share(base);
   }
 
   // The coroutine runs on this thread from here on.
@@ -57,10 +60,10 @@ class chain_promise {
   }
 
  private:
-  chain_frame* chain_ = nullptr;       // while suspended; owned share
-  chain_frame* outer_ = nullptr;       // while running: what the thread had
-  chain_frame* left_ = nullptr;        // after the end: guards not yet unlocked
-  const chain_frame* base_ = nullptr;  // what it started on; only compared
+  chain_frame* chain_ = nullptr;  // while suspended; owned share
+  chain_frame* outer_ = nullptr;  // while running: what the thread had
+  chain_frame* left_ = nullptr;   // after the end: guards not yet unlocked
+  chain_frame* base_ = nullptr;   // what it started on; owned share
 };
 
 // Adds the chain's coming and going to an awaiter. A is the awaiter or a reference to it.

@@ -5,38 +5,35 @@
 // is not the first, nothing is touched any more: the section may be gone.
 #pragma once
 
-#include <turnstile/detail/section_core.hpp>
-#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/section_request.hpp>
 
 #include <coroutine>
 #include <source_location>
+#include <utility>
 
 namespace turnstile::detail {
 
 class [[nodiscard("nothing is closed until the result is awaited")]] close_awaiter
-    : private suspended<request>, private section_core::closer {
+    : private section_request, private section_core::closer {
  public:
   close_awaiter(section_core& section, const std::source_location& where) noexcept
-      : section_(&section), at_{{}, where} {}
-  close_awaiter(close_awaiter&& other) noexcept : section_(other.section_), at_(other.at_) {}
+      : section_request(section, {}, where) {}
+  close_awaiter(close_awaiter&& other) noexcept : section_request(std::move(other)) {}
 
   bool await_ready() {
-    if (here().chain != nullptr) refuse_if_held(*section_, at_);
+    begin();
     return false;
   }
 
   bool await_suspend(std::coroutine_handle<> h) noexcept {
-    suspend(h);
+    suspend_as(h, &end, true);
     closer::done = &resume_closer;
-    start = &end;
-    may_wait = true;
     section_core& section = *section_;
     section_core::place line;
     switch (section.close(line)) {
       case arrival::closed:
         if (section.add_closer(*this)) return true;
-        stay();
-        return false;
+        return stay_here();
       case arrival::queued:
         section.add_closer(*this);
         section.publish_closing(*this, line);
@@ -49,14 +46,11 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
     return true;
   }
 
-  void await_resume() const noexcept {}
+  void await_resume() noexcept { phase_ = phase::awaited; }
 
  private:
   static outcome end(request&) noexcept { return outcome::closed; }
   static void resume_closer(closer& c) noexcept { resume_at_home(static_cast<close_awaiter&>(c)); }
-
-  section_core* section_;
-  site at_;
 };
 
 }  // namespace turnstile::detail

@@ -5,9 +5,7 @@
 #pragma once
 
 #include <turnstile/detail/body.hpp>
-#include <turnstile/detail/contract.hpp>
-#include <turnstile/detail/suspended.hpp>
-#include <turnstile/errors.hpp>
+#include <turnstile/detail/section_request.hpp>
 #include <turnstile/execute_options.hpp>
 
 #include <coroutine>
@@ -15,85 +13,6 @@
 #include <utility>
 
 namespace turnstile::detail {
-
-// What an execution and a lock have in common: one-shot, movable until it is awaited.
-class section_request : protected suspended<request> {
- public:
-  section_core& section() const noexcept { return *section_; }
-  const site& place() const noexcept { return at_; }
-
- protected:
-  enum class phase : unsigned char { fresh, moved_from, awaited, waiting };
-
-  section_request(section_core& section, const execute_options& options,
-                  const std::source_location& where) noexcept
-      : section_(&section), at_(options.name, where) {
-    if (options.resume_on) [[unlikely]] resume_on_ = options.resume_on;
-  }
-
-  section_request(section_request&& other) noexcept
-      : section_(other.section_), at_(other.at_), resume_on_(other.resume_on_) {
-    if (other.phase_ != phase::fresh) misused(other.phase_);
-    other.phase_ = phase::moved_from;
-  }
-
-  ~section_request() {
-    if (phase_ == phase::waiting) [[unlikely]] {
-      contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
-    }
-  }
-
-  // Before anything is claimed. Throws what refuses the request.
-  TURNSTILE_INLINE void begin() {
-    if (phase_ != phase::fresh) [[unlikely]] misused(phase_);
-    phase_ = phase::awaited;
-    if (here().chain != nullptr) [[unlikely]] check_reentry();
-  }
-
-  bool must_hop() const noexcept { return resume_on_ && resume_on_ != here().runs_on; }
-
-  void suspend_as(std::coroutine_handle<> h, step start, bool may_wait) noexcept {
-    suspend(h, resume_on_ ? resume_on_ : here().runs_on);
-    this->start = start;
-    this->may_wait = may_wait;
-    phase_ = phase::waiting;
-  }
-
-  // The request was served by this very call: the coroutine need not suspend.
-  bool stay_here() noexcept {
-    stay();
-    phase_ = phase::awaited;
-    return false;
-  }
-
-  [[noreturn]] TURNSTILE_COLD void refuse() {
-    section_->count_refusal();
-    throw section_closed(section_->label());
-  }
-
-  section_core* section_;
-  site at_;
-  executor_ref resume_on_;
-  phase phase_ = phase::fresh;
-  arrival arrived_;
-  section_core::place line_;
-
- private:
-  TURNSTILE_COLD void check_reentry() {
-    try {
-      refuse_if_held(*section_, at_);
-    } catch (...) {
-      section_->count_refusal();
-      throw;
-    }
-  }
-  [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
-    contract_break(section_->label(),
-                   p == phase::moved_from ? "an execution is used that was moved from"
-                                          : "an execution is awaited twice",
-                   at_.where);
-  }
-};
 
 template <class Body>
 class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
@@ -119,7 +38,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
       if (arrived == arrival::owner && !resume_on_) [[likely]] {
         run_body(here().chain);
         if (!section_->leave(line)) [[likely]] return true;
-        turn_over_ = true;
+        phase_ = phase::served;
         return false;
       }
     }
@@ -131,7 +50,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
-    if (turn_over_) return give_turn(h);
+    if (phase_ == phase::served) return give_turn(h);
     const bool elsewhere = section_->bound_elsewhere();
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &begin_body, may_wait);
@@ -172,7 +91,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   // The body has run; only the thread is given to others that wait for it.
   bool give_turn(std::coroutine_handle<> h) noexcept {
     suspend(h);
-    here().runs_on.post(*this);  // this may be gone
+    resume_at_home(*this);  // this may be gone
     return true;
   }
 
@@ -201,7 +120,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   Body body_;
   result<value> got_;
   chain_frame* left_ = nullptr;
-  bool turn_over_ = false;
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execute_awaiter>,
                                            no_waiting_body> waiting_;
 };

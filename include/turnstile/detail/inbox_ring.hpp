@@ -48,7 +48,7 @@ class inbox_ring {
   struct private_side {
     private_side(std::size_t, storage&) noexcept {}
     guarded<request*> first{nullptr};   // collected, oldest first
-    guarded<std::int32_t> counted{0};   // finished requests still in waiting_
+    guarded<std::int32_t> counted{0};   // requests that next gave and that are still in waiting_
   };
 
   // One inbox, however many cells are asked for.
@@ -74,14 +74,14 @@ class inbox_ring {
     mine.counted = 0;
     return false;
   }
-  // The request that arrived was never counted.
-  static void begin(place, private_side& mine) noexcept { mine.counted = -1; }
-  static void finish(private_side& mine) noexcept { mine.counted = mine.counted + 1; }
+  static void begin(place, private_side& mine) noexcept { mine.counted = 0; }
+  static void finish(private_side&) noexcept {}
   void account(private_side& mine) noexcept;
   request* next(private_side& mine) noexcept;
   static void put_back(request& r, private_side& mine) noexcept {
     r.next = mine.first;
     mine.first = &r;
+    mine.counted = mine.counted - 1;
   }
 
   std::size_t pending() const noexcept;

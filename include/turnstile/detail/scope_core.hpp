@@ -1,18 +1,22 @@
 // scope_core.hpp - what an async_scope shares with the work it has spawned.
 //
 // Shape     running = work not yet ended; joiners = stack of coroutines in join; shares = running,
-//           plus one for the scope: whoever drops the last one frees this.
+//           plus one for the scope, plus one for each wait: whoever drops the last one frees this.
+//           first_failure = the first error that no join has taken.
 //
 // Edges     J1  running.fetch_sub(seq_cst) in ended, then joiners.exchange(seq_cst);
 //               joiners.CAS(seq_cst) in wait, then running.load(seq_cst): all in one order, so of the
 //               last piece of work and a joiner at least one sees the other
-//           J2  running.fetch_sub(acq_rel half) -> running.load(acquire half): what the work did,
-//               first_error_ included
-//           J3  shares.fetch_sub(acq_rel): everything, before it is freed
+//           J2  running.fetch_sub -> running.load: what the work did
+//           J3  first_failure.CAS(release) -> exchange(acquire): the error
+//           J4  shares.fetch_sub(acq_rel): everything, before it is freed
 //
 // Progress  add and ended wait-free but for waking joiners.
 //
-// Dangers   A joiner may end the scope as soon as it is resumed, while the last piece of work still
+// Dangers   Between taking the stack and resuming what is on it new work may have been spawned and new
+//           joiners have come: so who has the stack looks at running again, and puts it back if it is
+//           not zero.
+//           A joiner may end the scope as soon as it is resumed, while the last piece of work still
 //           looks for others: hence the shares.
 //
 // Proof     test/resume, test/stress
@@ -42,20 +46,23 @@ class scope_core {
   void abandon() noexcept;
 
   bool idle() const noexcept { return running_.load(seq_cst) == 0; }  // J1, J2
-  // False: there is nothing to wait for.
-  bool wait(join_awaiter& j) noexcept;
+  void wait(join_awaiter& j) noexcept;  // j may be gone afterwards
   void throw_first_error();
 
  private:
-  void wake_joiners(const join_awaiter* but, bool& found) noexcept;
+  struct failure {
+    std::exception_ptr error;
+    std::source_location where;
+  };
+
+  void wake_if_idle() noexcept;
+  void put_back(join_awaiter* list) noexcept;
   void drop_share() noexcept;
 
   atomic<std::size_t> running_{0};
   atomic<std::size_t> shares_{1};
   atomic<join_awaiter*> joiners_{nullptr};
-  atomic<bool> failed_{false};  // picks who writes first_error_
-  std::exception_ptr first_error_;
-  std::source_location failed_at_;
+  atomic<failure*> first_failure_{nullptr};
 };
 
 class [[nodiscard("nothing is waited for until the result is awaited")]] join_awaiter
@@ -64,11 +71,9 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
   explicit join_awaiter(scope_core& core) noexcept : core_(&core) {}
 
   bool await_ready() const noexcept { return core_->idle(); }
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
+  void await_suspend(std::coroutine_handle<> h) noexcept {
     suspend(h);
-    if (core_->wait(*this)) return true;  // this may be gone
-    stay();
-    return false;
+    core_->wait(*this);
   }
   void await_resume() const { core_->throw_first_error(); }
 

@@ -59,6 +59,7 @@ class submitted_result {
   // A refused submit: the handle is ready at once.
   void refuse(std::exception_ptr error) noexcept {
     got_.fail(std::move(error));
+    remember_section();
     end();
   }
 
@@ -103,6 +104,7 @@ class submitted_result {
   }
 
   atomic<std::uint8_t> word_;
+  bool awaited_ = false;                 // the handle's side
   handle_awaiter<R>* waiter_ = nullptr;  // H2
   std::string label_;                    // H1; the section may be gone when an error is reported
 };
@@ -114,6 +116,9 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   explicit handle_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
 
   bool await_ready() {
+    if (std::exchange(state_->awaited_, true)) {
+      contract_break(state_->label_, "an execution_handle is awaited twice", state_->at_.where);
+    }
     if (state_->ready()) return true;
     // Not ready, so its request is in the section's line: if we hold that section, for ever.
     if (here().chain != nullptr) refuse_wait_if_held(*state_->section_, state_->at_);

@@ -56,6 +56,8 @@ class trampoline {
   trampoline(const trampoline&) = delete;
   trampoline& operator=(const trampoline&) = delete;
 
+  bool has_waiting() const noexcept { return first_ != nullptr; }
+
   void push(job& j) noexcept {
     j.next = nullptr;
     *(first_ == nullptr ? &first_ : &last_->next) = &j;

@@ -23,12 +23,22 @@ struct transfer_node {
 class relay {
  public:
   relay() noexcept : outer_(here().transfers) { here().transfers = this; }
-  ~relay() {
-    run();
-    here().transfers = outer_;
-  }
+  ~relay() { here().transfers = outer_; }
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
+
+  void run(std::coroutine_handle<> h) noexcept {
+    resume(h);
+    while (first_ != nullptr) {
+      const std::coroutine_handle<> to = first_->to;
+      first_ = first_->next;
+      resume(to);  // the node may be gone
+    }
+  }
+
+  // Only a coroutine that this loop has resumed will return to it soon. Others were resumed by
+  // somebody's own code, which may wait for what the transfer leads to.
+  bool resumed(std::coroutine_handle<> h) const noexcept { return running_ == h.address(); }
 
   void push(transfer_node& n) noexcept {
     n.next = first_;
@@ -36,15 +46,13 @@ class relay {
   }
 
  private:
-  void run() noexcept {
-    while (first_ != nullptr) {
-      const std::coroutine_handle<> to = first_->to;
-      first_ = first_->next;
-      to.resume();  // the node may be gone
-    }
+  void resume(std::coroutine_handle<> h) noexcept {
+    running_ = h.address();
+    h.resume();
   }
 
   relay* outer_;
+  void* running_ = nullptr;
   transfer_node* first_ = nullptr;
 };
 
@@ -53,18 +61,22 @@ inline void run_to_suspension(std::coroutine_handle<> h) {
 #if TURNSTILE_TAIL_TRANSFER
   h.resume();
 #else
-  const relay r;
-  h.resume();
+  relay r;
+  r.run(h);
 #endif
 }
 
-// To be returned from await_suspend. `node` lives as long as the coroutine behind `to`.
-inline std::coroutine_handle<> transfer(std::coroutine_handle<> to, transfer_node& node) noexcept {
+// To be returned from the await_suspend of `from`. `node` lives as long as the coroutine behind `to`
+// waits.
+inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::coroutine_handle<> to,
+                                        transfer_node& node) noexcept {
 #if TURNSTILE_TAIL_TRANSFER
+  static_cast<void>(from);
   static_cast<void>(node);
   return to;
 #else
-  if (relay* const r = here().transfers) {
+  relay* const r = here().transfers;
+  if (r != nullptr && r->resumed(from)) {
     node.to = to;
     r->push(node);
   } else {
