@@ -99,6 +99,7 @@ template <class... A>
 class [[nodiscard("nothing runs until the result is awaited")]] all_of {
  public:
   explicit all_of(A&&... a) : waiting_(std::forward<A>(a)...) {}
+  all_of(all_of&& other) : waiting_(std::move(other.waiting_)) {}
 
   bool await_ready() const noexcept { return sizeof...(A) == 0; }
 

@@ -30,7 +30,7 @@ after_publish ticket_ring::publish(request& r, place p, private_side& mine) noex
   for (;;) {
     if (seen == parked) {
       if (cells_[i].compare_exchange_weak(seen, nothing, acquire, relaxed)) {  // R2
-        insert(mine.stash_[i], r, nullptr);
+        put(r, mine);
         return after_publish::take_over;
       }
     } else {
@@ -51,10 +51,11 @@ request* ticket_ring::next(private_side& mine) noexcept {
     request* const first = stash;
     if (first != nullptr && first->ticket == mine.head) {
       stash = first->link();
+      if (first == mine.last_put_) mine.last_put_ = nullptr;
       return first;
     }
     if (cells_[i].load(relaxed) != nothing) {
-      collect(i, stash);
+      collect(i, mine);
       continue;
     }
     account(mine);
@@ -70,9 +71,9 @@ void ticket_ring::put_back(request& r, private_side& mine) noexcept {
   stash = &r;
 }
 
-// The chain comes newest first, so mostly in falling order of tickets. Turned round, each insertion
-// goes on from the one before.
-void ticket_ring::collect(std::size_t i, guarded<request*>& stash) noexcept {
+// The chain comes newest first, so mostly in falling order of tickets. Turned round, each is put
+// behind the one before.
+void ticket_ring::collect(std::size_t i, private_side& mine) noexcept {
   request* newest = std::bit_cast<request*>(cells_[i].exchange(nothing, acquire));  // R1
   request* oldest = nullptr;
   while (newest != nullptr) {
@@ -81,28 +82,34 @@ void ticket_ring::collect(std::size_t i, guarded<request*>& stash) noexcept {
     oldest = newest;
     newest = older;
   }
-  for (request* last = nullptr; oldest != nullptr;) {
+  while (oldest != nullptr) {
     request* const younger = oldest->link();
-    last = insert(stash, *oldest, last);
+    put(*oldest, mine);
     oldest = younger;
   }
 }
 
-// Puts `r` into its place in a stash, looking from `after` on if that comes before it.
-request* ticket_ring::insert(guarded<request*>& stash, request& r, request* after) noexcept {
-  if (after != nullptr && !ticket_word::before(after->ticket, r.ticket)) after = nullptr;
-  request* at = after == nullptr ? stash : after->link();
+// Puts `r` into its place in its stash. Tickets mostly come in rising order, so the place is looked
+// for from the one put last.
+void ticket_ring::put(request& r, private_side& mine) noexcept {
+  const std::size_t i = index_of(r.ticket);
+  request* after = mine.last_put_;
+  if (after != nullptr &&
+      (index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket))) {
+    after = nullptr;
+  }
+  request* at = after == nullptr ? mine.stash_[i] : after->link();
   while (at != nullptr && ticket_word::before(at->ticket, r.ticket)) {
     after = at;
     at = at->link();
   }
   r.next = at;
   if (after == nullptr) {
-    stash = &r;
+    mine.stash_[i] = &r;
   } else {
     after->next = &r;
   }
-  return &r;
+  mine.last_put_ = &r;
 }
 
 }  // namespace turnstile::detail

@@ -40,8 +40,8 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
       ring_(checked_capacity(ring_capacity), storage_),
       bound_(static_cast<bool>(bound_to)),
       mine_(ring_capacity, storage_),
-      name_(copy_of(name)),
-      id_(next_id()) {
+      id_(next_id()),
+      name_(copy_of(name)) {
   home_ = bound_to;
 }
 

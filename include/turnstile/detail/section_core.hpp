@@ -138,12 +138,12 @@ class section_core : private job {
   atomic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.
-  alignas(cache_line) section_ring::private_side mine_;
+  [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
+  const std::uint32_t id_;
   // Written rarely or never.
   atomic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
   std::unique_ptr<const std::string> name_;
-  const std::uint32_t id_;
 };
 
 }  // namespace turnstile::detail

@@ -81,8 +81,9 @@ class ticket_ring {
 
    private:
     friend class ticket_ring;
-    guarded<request*>* stash_;  // as many as cells
-    bool allocated_;
+    guarded<request*>* stash_;              // as many as cells
+    guarded<request*> last_put_{nullptr};  // put there last and still there: where the next may follow
+    const bool allocated_;
   };
 
   // `capacity` cells, a power of two. More than storage::size are allocated.
@@ -120,8 +121,8 @@ class ticket_ring {
   std::size_t index_of(std::uint64_t ticket) const noexcept {
     return ticket & ((std::uint64_t{1} << log2_cells_) - 1);
   }
-  void collect(std::size_t i, guarded<request*>& stash) noexcept;
-  static request* insert(guarded<request*>& stash, request& r, request* after) noexcept;
+  void collect(std::size_t i, private_side& mine) noexcept;
+  void put(request& r, private_side& mine) noexcept;
 
   cell* cells_;
   [[no_unique_address]] ticket_word word_;
