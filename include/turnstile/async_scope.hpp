@@ -16,6 +16,10 @@ struct scope_options {
   executor_ref executor = {};  ///< where spawned work starts; default: on the calling thread
 };
 
+namespace detail {
+inline constexpr scope_options default_scope{};
+}
+
 /// Starts coroutines and waits for all of them.
 ///
 /// Threads    spawn and join from any thread
@@ -27,9 +31,8 @@ struct scope_options {
 ///            took goes to on_unobserved_error
 class async_scope {
  public:
-  explicit async_scope(scope_options options = {}) : core_(new detail::scope_core) {
-    executor_ = options.executor;
-  }
+  explicit async_scope(const scope_options& options = detail::default_scope)
+      : executor_(options.executor), core_(new detail::scope_core) {}
   ~async_scope() { core_->abandon(); }
   async_scope(const async_scope&) = delete;
   async_scope& operator=(const async_scope&) = delete;
@@ -46,8 +49,8 @@ class async_scope {
   auto join() { return detail::join_awaiter(*core_); }
 
  private:
-  detail::scope_core* core_;  // shared with the work that has not ended
   executor_ref executor_;
+  detail::scope_core* const core_;  // shared with the work that has not ended
 };
 
 }  // namespace turnstile

@@ -4,10 +4,16 @@
 
 namespace turnstile {
 
+bool detail::others_wait_here() noexcept {
+  const thread_state& t = here();
+  return (t.bounce != nullptr && t.bounce->has_waiting()) || (t.crowded != nullptr && t.crowded());
+}
+
 void job::run() noexcept {
   detail::thread_state& state = detail::here();
   const executor_ref runs_on_before = state.runs_on;
   state.runs_on = home_;
+  detail::begin_turn();
   {
     const detail::chain_scope nothing_held{nullptr};
     detail::trampoline base;

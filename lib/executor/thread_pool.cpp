@@ -125,7 +125,7 @@ class pool_core {
     };
     while (job* const j = next_job(w)) {
       j->run();  // j may be gone
-      w.executions.store(here().executions, relaxed);
+      w.executions.store(begin_turn(), relaxed);
     }
     this_worker = nullptr;
   }

@@ -58,6 +58,15 @@ std::vector<path_step> path_from(const chain_frame& holder, const section_core& 
   return path;
 }
 
+// `f` is the base, or what is left of it where its top was let go.
+bool belongs_to(const chain_frame* f, const chain_frame* base) noexcept {
+  while (f != base) {
+    if (base == nullptr || !gone(*base)) return false;
+    base = base->parent;
+  }
+  return true;
+}
+
 // A thread that ends with a guard's frame on top gives its share back.
 struct last_words {
   ~last_words() {
@@ -124,9 +133,10 @@ void let_go(hold_frame& h) noexcept {
 }
 
 chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept {
-  while (base != nullptr && gone(*base)) base = base->parent;
   chain_frame* lowest = nullptr;
-  for (chain_frame* f = top; f != base && f != nullptr && f->is_hold; f = f->parent) lowest = f;
+  for (chain_frame* f = top; !belongs_to(f, base) && f != nullptr && f->is_hold; f = f->parent) {
+    lowest = f;
+  }
   if (lowest == nullptr) {
     drop(top);
     return nullptr;

@@ -50,8 +50,8 @@ section_core::~section_core() {
   contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
 }
 
-std::string section_core::label() const {
-  return name_ == nullptr ? "section #" + std::to_string(id_) : *name_;
+std::string label_of(std::string_view name, std::uint32_t id) {
+  return name.empty() ? "section #" + std::to_string(id) : std::string(name);
 }
 
 section_statistics section_core::statistics() const noexcept {
@@ -115,11 +115,6 @@ bool section_core::serve(request* r, request* own) noexcept {
   const bool own_served = serve(r, own, done);
   done.deliver();
   return own_served;
-}
-
-bool section_core::crowded_here() noexcept {
-  const thread_state& t = here();
-  return (t.bounce != nullptr && t.bounce->has_waiting()) || (t.crowded != nullptr && t.crowded());
 }
 
 // The section is left, or what comes next is served here or on the executor.

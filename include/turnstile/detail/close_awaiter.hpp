@@ -33,7 +33,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
     switch (section.close(line)) {
       case arrival::closed:
         if (section.add_closer(*this)) return true;
-        return stay_here();
+        return stay_here(h);
       case arrival::queued:
         section.add_closer(*this);
         section.publish_closing(*this, line);

@@ -37,7 +37,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !resume_on_) [[likely]] {
         run_body(here().chain);
-        if (!section_->leave(line)) [[likely]] return true;
+        section_->leave(line);
+        if (!turn_is_over()) [[likely]] return true;
         phase_ = phase::served;
         return false;
       }
@@ -60,17 +61,17 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
         section.post_first(line_, *this);
         return true;
       }
-      return !section.serve_first(line_, *this, own) || stay_here();
+      return !section.serve_first(line_, *this, own) || stay_here(h);
     }
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting:
         return true;
       case section_core::published::own_served:
-        return stay_here();
+        return stay_here(h);
       case section_core::published::closed:
         break;
     }
-    stay_here();
+    give_up_waiting();
     refuse();
   }
 
@@ -88,13 +89,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
-  // The body has run; only the thread is given to others that wait for it.
-  bool give_turn(std::coroutine_handle<> h) noexcept {
-    suspend(h);
-    resume_at_home(*this);  // this may be gone
-    return true;
-  }
-
   TURNSTILE_COLD bool await_bound() {
     arrived_ = section_->arrive(line_);
     if (arrived_ == arrival::closed) refuse();

@@ -30,26 +30,29 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (arrived_ == arrival::closed) refuse();
     if (arrived_ == arrival::queued || must_hop()) return false;
     section_->hold_first(line_);
-    return true;
+    if (!turn_is_over()) return true;
+    phase_ = phase::served;
+    return false;
   }
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
+    if (phase_ == phase::served) return give_turn(h);
     request* const own = must_hop() ? nullptr : this;
     suspend_as(h, &grant, true);
     section_core& section = *section_;  // this may be gone after publishing
     if (arrived_ == arrival::owner) {
-      return !section.serve_first(line_, *this, own) || stay_here();
+      return !section.serve_first(line_, *this, own) || stay_here(h);
     }
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting:
         return true;
       case section_core::published::own_served:
-        return stay_here();
+        return stay_here(h);
       case section_core::published::closed:
         break;
     }
-    stay_here();
+    give_up_waiting();
     refuse();
   }
 

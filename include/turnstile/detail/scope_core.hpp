@@ -24,6 +24,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/suspended.hpp>
 
 #include <coroutine>
@@ -69,19 +70,28 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     : private suspended<job> {
  public:
   explicit join_awaiter(scope_core& core) noexcept : core_(&core) {}
+  join_awaiter(const join_awaiter&) = default;
+  ~join_awaiter() {
+    if (waiting_) contract_break("", "a coroutine is destroyed while it waits in join", {});
+  }
 
   bool await_ready() const noexcept { return core_->idle(); }
   void await_suspend(std::coroutine_handle<> h) noexcept {
     suspend(h);
+    waiting_ = true;
     core_->wait(*this);
   }
-  void await_resume() const { core_->throw_first_error(); }
+  void await_resume() {
+    waiting_ = false;
+    core_->throw_first_error();
+  }
 
  private:
   friend class scope_core;
 
   scope_core* core_;
   join_awaiter* next_joiner_ = nullptr;
+  bool waiting_ = false;
 };
 
 // One piece of spawned work. It frees itself at its end.

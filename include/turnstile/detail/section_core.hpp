@@ -55,6 +55,9 @@ using section_ring = ticket_ring;
 
 class batch;
 
+// What errors call a section: its name, or `section #7`.
+std::string label_of(std::string_view name, std::uint32_t id);
+
 class section_core : private job {
  public:
   using place = section_ring::place;
@@ -65,7 +68,8 @@ class section_core : private job {
   section_core& operator=(const section_core&) = delete;
 
   std::string_view name() const noexcept { return name_ == nullptr ? std::string_view{} : *name_; }
-  std::string label() const;  // the name, or `section #7`
+  std::uint32_t id() const noexcept { return id_; }
+  std::string label() const { return label_of(name(), id_); }
   section_statistics statistics() const noexcept;
 
   // True if bodies may not run on this thread: the section has an executor and this is not it.
@@ -74,12 +78,10 @@ class section_core : private job {
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
 
-  // The uncontended end, after arrive said owner and the body ran. True: the coroutine has had its
-  // turn on this thread, and others wait for one.
-  TURNSTILE_INLINE bool leave(place p) noexcept {
-    const std::uint32_t n = count_execution();
+  // The uncontended end, after arrive said owner and the body ran.
+  TURNSTILE_INLINE void leave(place p) noexcept {
+    count_execution();
     if (!ring_.leave(p, mine_)) [[unlikely]] serve_next();
-    return n % executions_in_a_row == 0 && crowded_here();
   }
 
   // After arrive said owner: the first request is not served yet.
@@ -105,9 +107,9 @@ class section_core : private job {
   void release_hold() noexcept;
 
   void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
-  std::uint32_t count_execution() noexcept {
+  void count_execution() noexcept {
     executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
-    return ++here().executions;
+    --here().turn_left;
   }
 
   // Waiters of close, newest first; `closed_list` when it is done.
@@ -119,11 +121,6 @@ class section_core : private job {
   void finish_close() noexcept;
 
  private:
-  // How often coroutines may go on without suspending before others on the thread get a turn: the
-  // same as a drain's budget.
-  static constexpr std::uint32_t executions_in_a_row = 32;
-
-  static bool crowded_here() noexcept;
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own) noexcept;

@@ -55,11 +55,22 @@ class section_request : protected suspended<request> {
     phase_ = phase::waiting;
   }
 
-  // The request was served by this very call: the coroutine need not suspend.
-  bool stay_here() noexcept {
+  // The request was served by this very call: the coroutine need not suspend, unless others wait for
+  // the thread.
+  bool stay_here(std::coroutine_handle<> h) noexcept {
+    give_up_waiting();
+    return turn_is_over() && give_turn(h);
+  }
+  void give_up_waiting() noexcept {
     stay();
     phase_ = phase::awaited;
-    return false;
+  }
+
+  // The request is served; only the thread is given to others.
+  bool give_turn(std::coroutine_handle<> h) noexcept {
+    suspend(h);
+    resume_at_home(*this);  // this may be gone
+    return true;
   }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {

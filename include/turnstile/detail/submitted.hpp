@@ -30,6 +30,7 @@
 #include <exception>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace turnstile {
@@ -59,15 +60,14 @@ class submitted_result {
   // A refused submit: the handle is ready at once.
   void refuse(std::exception_ptr error) noexcept {
     got_.fail(std::move(error));
-    remember_section();
     end();
   }
 
  protected:
   enum state : std::uint8_t { running, awaited_by, ended, dropped };
 
-  submitted_result(section_core& section, const site& at, state s) noexcept
-      : section_(&section), at_(at), word_(s) {}
+  submitted_result(section_core& section, const site& at, state s)
+      : section_(&section), at_(at), word_(s), name_(section.name()), id_(section.id()) {}
   virtual ~submitted_result() = default;
 
   // By the body's side, after the section was left.
@@ -84,11 +84,6 @@ class submitted_result {
     }
   }
 
-  // While the section is still there.
-  void remember_section() {
-    if (got_.failed()) label_ = section_->label();
-  }
-
   section_core* section_;
   site at_;
   result<R> got_;
@@ -98,7 +93,7 @@ class submitted_result {
 
   void free() noexcept {
     if (std::exception_ptr error = got_.error()) {
-      report_unobserved(std::move(error), label_, at_.where);
+      report_unobserved(std::move(error), label_of(name_, id_), at_.where);
     }
     delete this;
   }
@@ -106,7 +101,8 @@ class submitted_result {
   atomic<std::uint8_t> word_;
   bool awaited_ = false;                 // the handle's side
   handle_awaiter<R>* waiter_ = nullptr;  // H2
-  std::string label_;                    // H1; the section may be gone when an error is reported
+  const std::string name_;               // the section may be gone when something is reported
+  const std::uint32_t id_;
 };
 
 template <class R>
@@ -114,11 +110,13 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     : private suspended<job> {
  public:
   explicit handle_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
+  handle_awaiter(const handle_awaiter&) = default;
+  ~handle_awaiter() {
+    if (waiting_) misused("a coroutine is destroyed while it waits for a handle");
+  }
 
   bool await_ready() {
-    if (std::exchange(state_->awaited_, true)) {
-      contract_break(state_->label_, "an execution_handle is awaited twice", state_->at_.where);
-    }
+    if (std::exchange(state_->awaited_, true)) misused("an execution_handle is awaited twice");
     if (state_->ready()) return true;
     // Not ready, so its request is in the section's line: if we hold that section, for ever.
     if (here().chain != nullptr) refuse_wait_if_held(*state_->section_, state_->at_);
@@ -127,23 +125,33 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 
   bool await_suspend(std::coroutine_handle<> h) noexcept {
     suspend(h);
+    waiting_ = true;
     state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
     if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,  // H2
                                               acquire)) {
       return true;  // this may be gone
     }
+    waiting_ = false;
     stay();
     return false;
   }
 
-  R await_resume() { return state_->got_.take(); }
+  R await_resume() {
+    waiting_ = false;
+    return state_->got_.take();
+  }
 
  private:
   friend class submitted_result<R>;
   void resume() noexcept { resume_at_home(*this); }
 
+  [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {
+    contract_break(label_of(state_->name_, state_->id_), what, state_->at_.where);
+  }
+
   submitted_result<R>* state_;
+  bool waiting_ = false;
 };
 
 template <class Body>
@@ -186,10 +194,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   // For waiting_body.
   const site& place() const noexcept { return this->at_; }
   section_core& section() const noexcept { return *this->section_; }
-  request& as_request() noexcept {
-    this->remember_section();
-    return *this;
-  }
+  request& as_request() noexcept { return *this; }
   result<value>& got() noexcept { return this->got_; }
   chain_frame*& left_behind() noexcept { return left_; }
 
@@ -201,14 +206,11 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   static outcome begin_body(request& r) noexcept {
     auto& self = static_cast<submitted&>(r);
     if constexpr (may_wait_) {
-      const outcome o = self.waiting_.start(self, self.body_, nullptr);
-      if (o == outcome::finished) self.remember_section();
-      return o;
+      return self.waiting_.start(self, self.body_, nullptr);
     } else {
       self.left_ = run_held(*self.section_, nullptr, self.at_, [&self] {
         self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
       });
-      self.remember_section();
       return outcome::finished;
     }
   }

@@ -11,12 +11,17 @@ namespace turnstile::detail {
 class trampoline;
 class relay;
 
+// How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
+// same as a drain's budget.
+inline constexpr std::int32_t executions_in_a_turn = 32;
+
 struct thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
-  std::uint32_t executions = 0;  // bodies run here; what a pool learns about its workers' work
+  std::int32_t turn_left = executions_in_a_turn;  // bodies until others get a turn on this thread
+  std::uint32_t executions = 0;                   // bodies run here in earlier turns
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
@@ -78,6 +83,23 @@ inline void bounce(job& j) noexcept {
     trampoline base;
     job_access::work_here(j);
   }
+}
+
+// A turn begins. Gives how many bodies have run on this thread, ever.
+inline std::uint32_t begin_turn() noexcept {
+  thread_state& t = here();
+  t.executions += static_cast<std::uint32_t>(executions_in_a_turn - t.turn_left);
+  t.turn_left = executions_in_a_turn;
+  return t.executions;
+}
+
+bool others_wait_here() noexcept;
+
+// Asked after a body. True: the coroutine that goes on should let others go first.
+inline bool turn_is_over() noexcept {
+  if (here().turn_left > 0) [[likely]] return false;
+  begin_turn();
+  return others_wait_here();
 }
 
 // Posts `j` to its executor; without one it is done on this thread.
