@@ -1,0 +1,76 @@
+"""What the library wants to reach, and whether it did."""
+
+import dataclasses
+
+from .results import RINGS
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    what: str
+    bound: float
+    question: str
+    letters: dict
+    measure: str = "mutex"  # mutex or limit: a ratio that must not be above the bound
+    counter: str = "ns_per_op"
+
+    def value(self, results, contender):
+        """The median that was measured, or None."""
+        case = results.find(self.question, contender, **self.letters)
+        if case is None:
+            return None
+        if self.measure == "limit":
+            found = results.against_limit(case)
+        elif self.measure == "mutex":
+            found = results.against_mutex(case, self.counter)
+        else:
+            found = results.range(case, self.counter)
+        return found.median if found else None
+
+    def met(self, value):
+        return value >= self.bound if self.measure == "at least" else value <= self.bound
+
+    def bound_text(self):
+        if self.measure == "at least":
+            return f"at least {self.bound:.0%}"
+        return f"at most {self.bound:.2f} x"
+
+    def value_text(self, value):
+        if value is None:
+            return "not measured"
+        number = f"{value:.1%}" if self.measure == "at least" else f"{value:.3f} x"
+        return f"{number} {'met' if self.met(value) else 'not met'}"
+
+
+def _think(threads, clients, bound, measure, of):
+    letters = {"T": threads, "N": clients, "B": "tiny"}
+    return Goal(f"think, {clients} coroutines on {threads} threads, time of {of}", bound, "think",
+                letters, measure)
+
+
+_OVERSUBSCRIBED = {"T": "2", "N": "64"}
+
+GOALS = (
+    Goal("uncontended, time of std::mutex", 1.10, "uncontended", {"T": "1", "N": "1"}),
+    *(Goal(f"counter, {n} coroutines on 2 threads, time of std::mutex", 1.0, "counter",
+           {"T": "2", "N": n}) for n in ("64", "1024")),
+    *(_think("2", n, 1.15, "limit", "the physical limit") for n in ("64", "1024")),
+    *(_think("2", n, 1.08, "mutex", "std::mutex") for n in ("64", "1024")),
+    *(_think("4", n, 1.20, "mutex", "std::mutex") for n in ("64", "1024")),
+    Goal("oversubscribed, 64 coroutines on 2 threads, time of std::mutex on 64 threads", 0.65,
+         "oversubscribed", _OVERSUBSCRIBED),
+    Goal("oversubscribed, 64 coroutines on 2 threads, p99.9 of std::mutex on 64 threads", 0.05,
+         "oversubscribed", _OVERSUBSCRIBED, counter="p999_us"),
+    Goal("held, throughput of unrelated work that is kept", 0.97, "held", {"T": "2"}, "at least",
+         "throughput_kept"),
+)
+
+
+def table(results):
+    """A header and a row a goal; a column for each ring that was measured."""
+    rings = [ring for ring in RINGS if ring in results.contenders()]
+    if not rings:
+        return [], []
+    rows = [[goal.what, goal.bound_text(),
+             *(goal.value_text(goal.value(results, ring)) for ring in rings)] for goal in GOALS]
+    return ["goal", "bound", *rings], rows

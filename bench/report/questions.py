@@ -1,0 +1,81 @@
+"""How each question is shown: a table with a column for each panel, a row for each contender."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """One number of a cell: its counter, its name in the legend, its shape in the plot."""
+
+    counter: str
+    name: str
+    shape: str
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    question: str
+    title: str
+    says: str
+    panels: tuple = ()  # the letters that make a column
+    rows: tuple = ("N",)  # the letters that make a row, beside the contender
+    marks: tuple = (Mark("ns_per_op", "", "o"),)
+    unit: str = "ns per operation"
+    ratios: bool = True
+    only: tuple = ()  # pairs (letter, value) that a case must have
+    places: int = 1
+    linear: bool = False
+
+
+PERCENTILES = (Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
+               Mark("p999_us", "p99.9", "s"), Mark("max_us", "max", ">"))
+
+VIEWS = (
+    View("uncontended", "Uncontended",
+         "One client on one thread, ++counter inside. What a lock costs nobody else wants."),
+    View("counter", "Counter",
+         "T threads, N clients that do nothing but ++counter inside. The queue itself.",
+         panels=("T",)),
+    View("think", "Think, tiny body",
+         "++counter inside, about 215 ns of private work outside. A queue that drags all clients "
+         "onto one thread reaches twice the limit here on two cores.",
+         panels=("T",), only=(("B", ("tiny",)),)),
+    View("think", "Think, 250 ns body",
+         "About 250 ns inside, about 215 ns outside: the section itself is the limit.",
+         panels=("T",), only=(("B", ("250ns",)),)),
+    View("oversubscribed", "Oversubscribed, time",
+         "1000 multiply-adds inside and 1000 outside, with more clients than cores. Compared with "
+         "std::mutex on 8 and on 64 threads.",
+         panels=("against",), rows=()),
+    View("oversubscribed", "Oversubscribed, tail",
+         "The same runs: from a request to its completion.",
+         panels=("against",), rows=(), marks=PERCENTILES, unit="microseconds",
+         ratios=False),
+    View("latency", "Latency",
+         "From a request to its completion, closed loop, with a tiny body; without and with "
+         "private work. Plain threads are shown with 2 clients too, which is another load.",
+         panels=("W",), rows=("T",), marks=PERCENTILES, unit="microseconds", ratios=False,
+         places=2),
+    View("held", "Held across an await",
+         "Two holders keep the section for 100 us in turn, 64 other tasks work on the same two "
+         "threads: their throughput compared with that without the section.",
+         rows=(), marks=(Mark("throughput_kept", "", "o"),), unit="share of the throughput kept",
+         ratios=False, places=3, linear=True),
+    View("held", "Held across an await, how often",
+         "How often a holder gave the section back. 10 would be perfect; a low number means that "
+         "holders were kept waiting longer than they asked for.",
+         rows=(), marks=(Mark("holds_per_ms", "", "o"),), unit="holds per millisecond",
+         ratios=False, linear=True),
+    View("sections", "Many sections, even choice",
+         "Two threads, plain or with 64 coroutines; each operation picks one of S sections, all "
+         "equally often.",
+         panels=("S",), rows=(), only=(("C", ("uniform",)),)),
+    View("sections", "Many sections, skewed choice",
+         "The same by Zipf's law: the section of rank r is picked about 1/r times as often as the "
+         "first.",
+         panels=("S",), rows=(), only=(("C", ("skewed",)),)),
+    View("sections", "Many sections, memory",
+         "What a new section takes, with all that its constructor allocates.",
+         panels=("S",), rows=(), marks=(Mark("bytes_per_section", "", "o"),),
+         unit="bytes per section", ratios=False, only=(("C", ("uniform",)),)),
+)

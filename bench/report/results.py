@@ -1,0 +1,99 @@
+"""What the rounds measured: medians, ranges, and ratios in which both sides come from one run."""
+
+import collections
+import dataclasses
+import statistics
+
+REFERENCE = "std_mutex"
+RINGS = ("turnstile", "turnstile_inbox", "turnstile_cycle")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What was measured: the question, the contender, and the letters explained in README.md."""
+
+    question: str
+    contender: str
+    letters: tuple  # of (letter, value), sorted
+
+    @classmethod
+    def named(cls, name):
+        question, contender, *rest = name.split("/")
+        letters = [part.split(":", 1) for part in rest if part[1:2] == ":"]
+        return cls(question, contender, tuple(sorted(map(tuple, letters))))
+
+    def letter(self, name):
+        return dict(self.letters).get(name, "")
+
+    def reference(self, threads):
+        """The case of std::mutex that this one is compared with."""
+        letters = dict(self.letters, T=threads, N=threads)
+        return Case(self.question, REFERENCE, tuple(sorted(letters.items())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values):
+        return cls(statistics.median(values), min(values), max(values)) if values else None
+
+
+class Results:
+    """Every round of every case, by executable."""
+
+    def __init__(self):
+        self._rounds = collections.defaultdict(dict)  # (executable, case) -> round -> counters
+        self._homes = {}  # case -> the executable whose numbers are shown
+
+    def add(self, executable, number, report):
+        for measured in report:
+            case = Case.named(measured["name"])
+            self._homes.setdefault(case, executable)
+            counters = {k: v for k, v in measured.items() if isinstance(v, (int, float))}
+            self._rounds[executable, case][number] = counters
+
+    def cases(self, question):
+        return [case for case in self._homes if case.question == question]
+
+    def contenders(self):
+        return list(dict.fromkeys(case.contender for case in self._homes))
+
+    def find(self, question, contender, **letters):
+        """The one case with these letters, or None."""
+        for case in self.cases(question):
+            if case.contender == contender and dict(case.letters).items() >= letters.items():
+                return case
+        return None
+
+    def range(self, case, counter):
+        values = [c[counter] for c in self._of(case).values() if counter in c]
+        return Range.of(values)
+
+    def against_limit(self, case):
+        values = [c["ns_per_op"] / c["limit_ns"] for c in self._of(case).values()
+                  if c.get("limit_ns")]
+        return Range.of(values)
+
+    def against_mutex(self, case, counter="ns_per_op"):
+        """Each round's own ratio, so that a slow minute of the machine touches both sides."""
+        executable = self._homes[case]
+        ratios = []
+        for number, ours in self._of(case).items():
+            reference = case.reference(f"{ours['against']:.0f}")
+            theirs = self._rounds.get((executable, reference), {}).get(number, {})
+            if theirs.get(counter):
+                ratios.append(ours[counter] / theirs[counter])
+        return Range.of(ratios)
+
+    def raw(self):
+        """Everything, for the JSON file."""
+        return [{"executable": executable, "question": case.question, "contender": case.contender,
+                 "letters": dict(case.letters), "rounds": rounds}
+                for (executable, case), rounds in self._rounds.items()]
+
+    def _of(self, case):
+        return self._rounds[self._homes[case], case]

@@ -1,0 +1,55 @@
+"""The tables on the terminal."""
+
+from . import goals, grid
+from .questions import VIEWS
+
+LEGEND = """\
+Each cell: the median of the rounds, half of the range from the lowest to the highest;
+m = times std::mutex, L = times the physical limit max(inside, (inside + outside) / cores)."""
+
+
+def print_all(results):
+    print(f"\n{LEGEND}")
+    for view in VIEWS:
+        shown = grid.of(view, results)
+        if shown.cases:
+            _print_view(view, shown, results)
+    _print_goals(results)
+
+
+def _print_view(view, shown, results):
+    print(f"\n{view.title}: {view.says}")
+    names = " / ".join(mark.name for mark in view.marks if mark.name)
+    print(f"({view.unit}{': ' + names if names else ''})")
+    rows = [["", *shown.panels]]
+    for row in shown.rows:
+        cases = [shown.cases.get((row, panel)) for panel in shown.panels]
+        rows.append([grid.label(row), *(_cell(view, results, case) for case in cases)])
+    _print_columns(rows)
+
+
+def _cell(view, results, case):
+    if case is None:
+        return "-"
+    ranges = [results.range(case, mark.counter) for mark in view.marks]
+    text = " / ".join(f"{r.median:,.{view.places}f}" for r in ranges)
+    if len(ranges) == 1:
+        spread = (ranges[0].high - ranges[0].low) / 2 / (ranges[0].median or 1)
+        text += f" ±{spread:.0%}"
+    if view.ratios:
+        for ratio, unit in ((results.against_mutex(case), "m"), (results.against_limit(case), "L")):
+            text += f" {grid.short(ratio.median)}{unit}" if ratio else ""
+    return text
+
+
+def _print_goals(results):
+    header, rows = goals.table(results)
+    if rows:
+        print("\nGoals")
+        _print_columns([header, *rows])
+
+
+def _print_columns(rows):
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())

@@ -1,0 +1,50 @@
+#include "support/shape.hpp"
+
+#include "support/work.hpp"
+
+#include <string_view>
+
+namespace bench {
+namespace {
+
+std::string_view name_of(length l) {
+  switch (l) {
+    case length::none: return "none";
+    case length::ns_215: return "215ns";
+    case length::ns_250: return "250ns";
+    case length::steps_1000: return "1000steps";
+  }
+  return {};
+}
+
+std::string_view name_of(choice c) {
+  switch (c) {
+    case choice::only: return "only";
+    case choice::uniform: return "uniform";
+    case choice::skewed: return "skewed";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string letters_of(const shape& s) {
+  std::string letters = "T:" + std::to_string(s.threads) + "/N:" + std::to_string(s.clients) +
+                        "/S:" + std::to_string(s.sections);
+  letters.append("/B:").append(s.body == length::none ? "tiny" : name_of(s.body));
+  letters.append("/W:").append(name_of(s.work));
+  if (s.choose != choice::only) letters.append("/C:").append(name_of(s.choose));
+  return letters;
+}
+
+std::uint64_t steps_of(length l) {
+  switch (l) {
+    case length::none: return 0;
+    case length::ns_215: return steps_lasting(215);
+    case length::ns_250: return steps_lasting(250);
+    case length::steps_1000: return 1000;
+  }
+  return 0;
+}
+
+}  // namespace bench

@@ -1,0 +1,43 @@
+// shape.hpp - the letters of a case.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+enum class length { none, ns_215, ns_250, steps_1000 };
+enum class choice { only, uniform, skewed };
+
+struct shape {
+  std::size_t threads;           // T
+  std::size_t clients;           // N, plain threads or coroutines
+  std::size_t against;           // the T of the plain threads that this case is compared with
+  length body = length::none;    // B
+  length work = length::none;    // W, private, between two requests
+  std::size_t sections = 1;      // S
+  choice choose = choice::only;  // C
+  double round_factor = 1;       // how many times the usual length a round has
+};
+
+// The letters as they stand in the name of a case: T:2/N:64/S:1/B:tiny/W:215ns.
+std::string letters_of(const shape&);
+
+// How many steps of work.hpp that is on this machine.
+std::uint64_t steps_of(length);
+
+// On plain threads every client is a thread; elsewhere each number of clients is a case.
+template <class Contender>
+std::vector<std::size_t> clients_on(std::size_t threads,
+                                    std::initializer_list<std::size_t> clients) {
+  if constexpr (Contender::clients_are_threads) return {threads};
+  return clients;
+}
+
+}  // namespace bench

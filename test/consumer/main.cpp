@@ -1,0 +1,36 @@
+// main.cpp - a program outside the project: it sees the public headers and links the library.
+//
+// Built by each way into the library that the README names; see build_outside.py.
+#include <turnstile/turnstile.hpp>
+
+#include <cstdio>
+
+namespace {
+
+turnstile::critical_section accounts{"accounts"};
+long balance = 0;
+
+turnstile::task<long> deposit(long amount) {
+  co_return co_await accounts.execute([&] { return balance += amount; });
+}
+
+turnstile::task<> deposit_often(int times) {
+  for (int i = 0; i < times; ++i) {
+    co_await deposit(1);
+  }
+}
+
+turnstile::task<> deposit_from_both_sides(turnstile::thread_pool& pool, int times) {
+  co_await turnstile::when_all(turnstile::schedule_on(pool, deposit_often(times)),
+                               turnstile::schedule_on(pool, deposit_often(times)));
+}
+
+}  // namespace
+
+int main() {
+  turnstile::thread_pool pool{2};
+  turnstile::sync_wait(deposit_from_both_sides(pool, 1000));
+  std::printf("%.*s: %ld\n", static_cast<int>(accounts.name().size()), accounts.name().data(),
+              balance);
+  return balance == 2000 ? 0 : 1;
+}

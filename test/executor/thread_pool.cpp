@@ -1,0 +1,210 @@
+// thread_pool.cpp - threads that run jobs and steal from each other.
+
+#include "support/counted.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <doctest/doctest.h>
+#include <latch>
+#include <optional>
+#include <semaphore>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+using namespace turnstile;
+
+namespace {
+
+task<> count(std::atomic<int>& n) {
+  ++n;
+  co_return;
+}
+
+task<> meet(std::latch& all_here) {
+  all_here.arrive_and_wait();
+  co_return;
+}
+
+// Posts jobs from a worker, so into that worker's own queue, and blocks it until they have run.
+task<> post_and_block(thread_pool& pool, async_scope& scope, std::latch& ran, int n) {
+  for (int i = 0; i != n; ++i) {
+    scope.spawn(schedule_on(pool, [](std::latch& l) -> task<> {
+      l.count_down();
+      co_return;
+    }(ran)));
+  }
+  ran.wait();
+  co_return;
+}
+
+task<> hop(std::atomic<int>& n, int times) {
+  for (int i = 0; i != times; ++i) {
+    ++n;
+    co_await yield();
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("executor") {
+  TEST_CASE("thread_pool: no threads is an invalid argument") {
+    CHECK_THROWS_AS(thread_pool(0), std::invalid_argument);
+    static_assert(!std::is_copy_constructible_v<thread_pool>);
+    static_assert(!std::is_convertible_v<unsigned, thread_pool>);
+  }
+
+  TEST_CASE("thread_pool: has the number of threads asked for") {
+    for (const unsigned n : {1u, 2u, 5u}) {
+      thread_pool pool{n};
+      CHECK(pool.size() == n);
+      std::latch all_here{n};
+      async_scope scope{{.executor = pool}};
+      for (unsigned i = 0; i != n; ++i) scope.spawn(meet(all_here));
+      sync_wait(scope.join());
+    }
+  }
+
+  TEST_CASE("thread_pool: an idle one starts and stops") {
+    for (int round = 0; round != 50; ++round) thread_pool pool{2};
+  }
+
+  TEST_CASE("thread_pool: runs every job once") {
+    std::atomic<int> n{0};
+    thread_pool pool{3};
+    async_scope scope{{.executor = pool}};
+    for (int i = 0; i != 2000; ++i) scope.spawn(hop(n, 5));
+    sync_wait(scope.join());
+    CHECK(n == 10000);
+  }
+
+  TEST_CASE("thread_pool: the destructor runs what is queued") {
+    std::atomic<int> n{0};
+    async_scope scope;
+    {
+      thread_pool pool{1};
+      std::binary_semaphore go{0};
+      scope.spawn(schedule_on(pool, [](std::binary_semaphore& s) -> task<> {
+        s.acquire();
+        co_return;
+      }(go)));
+      for (int i = 0; i != 1000; ++i) scope.spawn(schedule_on(pool, count(n)));
+      go.release();
+    }
+    CHECK(n == 1000);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("thread_pool: the destructor runs what queued jobs post, too") {
+    std::atomic<int> n{0};
+    std::optional<thread_pool> pool(2);
+    async_scope scope{{.executor = *pool}};
+    for (int i = 0; i != 10; ++i) scope.spawn(hop(n, 100));
+    pool.reset();
+    CHECK(n == 1000);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("thread_pool: what a blocked worker has queued is run by another") {
+    thread_pool pool{2};
+    for (int round = 0; round != 20; ++round) {
+      std::latch ran{50};
+      async_scope posted;
+      async_scope scope{{.executor = pool}};
+      scope.spawn(post_and_block(pool, posted, ran, 50));
+      sync_wait(scope.join());
+      sync_wait(posted.join());
+    }
+  }
+
+  TEST_CASE(
+      "thread_pool: more jobs from one worker than its queue holds, with that worker blocked") {
+    thread_pool pool{2};
+    std::latch ran{5000};
+    async_scope posted;
+    async_scope scope{{.executor = pool}};
+    scope.spawn(post_and_block(pool, posted, ran, 5000));
+    sync_wait(scope.join());
+    sync_wait(posted.join());
+  }
+
+  TEST_CASE("thread_pool: jobs from outside are not starved by a worker that always has its own") {
+    thread_pool pool{1};
+    std::atomic<bool> stop{false};
+    async_scope scope{{.executor = pool}};
+    scope.spawn([](std::atomic<bool>& s) -> task<> {
+      while (!s) co_await yield();
+    }(stop));
+    sync_wait(schedule_on(pool, [](std::atomic<bool>& s) -> task<> {
+      s = true;
+      co_return;
+    }(stop)));
+    sync_wait(scope.join());
+    CHECK(stop);
+  }
+
+  TEST_CASE("thread_pool: the result of its last job may end its life") {
+    for (int round = 0; round != 300; ++round) {
+      std::atomic<int> n{0};
+      {
+        thread_pool pool{1};
+        sync_wait(schedule_on(pool, count(n)));
+      }
+      CHECK(n == 1);
+    }
+  }
+
+  TEST_CASE("thread_pool: a job that blocks for others may do so while the pool is destroyed") {
+    for (int round = 0; round != 200; ++round) {
+      std::atomic<int> n{0};
+      std::binary_semaphore begun{0};
+      async_scope scope;
+      {
+        thread_pool pool{2};
+        scope.spawn(schedule_on(
+            pool, [](thread_pool& p, std::binary_semaphore& b, std::atomic<int>& c) -> task<> {
+              b.release();
+              for (int i = 0; i != 5; ++i) {
+                async_scope inner;
+                inner.spawn(schedule_on(p, count(c)));
+                while (c != i + 1) std::this_thread::yield();
+                sync_wait(inner.join());
+              }
+              co_return;
+            }(pool, begun, n)));
+        begun.acquire();
+      }
+      CHECK(n == 5);
+      sync_wait(scope.join());
+    }
+  }
+
+  TEST_CASE("thread_pool: shared() is one pool of at least two threads") {
+    thread_pool& pool = thread_pool::shared();
+    CHECK(&pool == &thread_pool::shared());
+    CHECK(pool.size() >= 2);
+    CHECK(pool.size() >= std::thread::hardware_concurrency());
+    const std::thread::id there = sync_wait(schedule_on(
+        pool, []() -> task<std::thread::id> { co_return std::this_thread::get_id(); }()));
+    CHECK(there != std::this_thread::get_id());
+  }
+
+  TEST_CASE("thread_pool: work posted from a thread to several pools runs on each") {
+    thread_pool a{1};
+    thread_pool b{1};
+    std::atomic<int> n{0};
+    sync_wait(schedule_on(a, [](thread_pool& other, std::atomic<int>& c) -> task<> {
+      const std::thread::id here = std::this_thread::get_id();
+      std::thread::id there;
+      co_await schedule_on(other, [](std::thread::id& at) -> task<> {
+        at = std::this_thread::get_id();
+        co_return;
+      }(there));
+      if (here == std::this_thread::get_id() && here != there) ++c;
+    }(b, n)));
+    CHECK(n == 1);
+  }
+}

@@ -1,0 +1,146 @@
+// allocation.cpp - executions of plain bodies allocate nothing, contended or not.
+//
+// A program of its own, because it replaces the global operator new.
+
+#include "support/hold.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <new>
+#include <thread>
+#include <vector>
+
+using namespace turnstile;
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* counted_allocation(std::size_t n) {
+  ++allocations;
+  if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
+  throw std::bad_alloc();
+}
+
+void* counted_allocation(std::size_t n, std::align_val_t a) {
+  ++allocations;
+  const auto align = static_cast<std::size_t>(a);
+  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t n) { return counted_allocation(n); }
+void* operator new[](std::size_t n) { return counted_allocation(n); }
+void* operator new(std::size_t n, std::align_val_t a) { return counted_allocation(n, a); }
+void* operator new[](std::size_t n, std::align_val_t a) { return counted_allocation(n, a); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+constexpr int each = 300;
+
+// Made before the marks are set; all of it happens between them but for the two sections at the ends.
+task<> run_between(critical_section& start, critical_section& cs, critical_section& end, long& n) {
+  co_await start.execute([] {});
+  for (int i = 0; i != each; ++i) co_await cs.execute([&n] { ++n; });
+  co_await end.execute([] {});
+}
+
+// Allocations while `coroutines` of them enter `cs`, each many times.
+long allocated_by(executor_ref on, critical_section& cs, std::size_t coroutines, long& n) {
+  critical_section start;
+  critical_section end;
+  section_guard not_yet = support::hold(start);
+  section_guard not_over = support::hold(end);
+  async_scope scope{{.executor = on}};
+  for (std::size_t i = 0; i != coroutines; ++i) scope.spawn(run_between(start, cs, end, n));
+  support::wait_for_waiters(start, coroutines);
+  const long before = allocations;
+  not_yet.unlock();
+  support::wait_for_waiters(end, coroutines);
+  const long after = allocations;
+  not_over.unlock();
+  sync_wait(scope.join());
+  return after - before;
+}
+
+}  // namespace
+
+TEST_SUITE("path") {
+  TEST_CASE("allocation: a task that enters an idle section allocates nothing for it") {
+    critical_section cs;
+    long n = 0;
+    long allocated = -1;
+    sync_wait([](critical_section& s, long& count, long& out) -> task<> {
+      const long before = allocations;
+      for (int i = 0; i != 1000; ++i) co_await s.execute([&count] { ++count; });
+      out = allocations - before;
+    }(cs, n, allocated));
+    CHECK(n == 1000);
+    CHECK(allocated == 0);
+  }
+
+  TEST_CASE("allocation: coroutines on one thread that wait for one another allocate nothing") {
+    thread_pool pool{1};
+    critical_section cs;
+    long n = 0;
+    CHECK(allocated_by(pool, cs, 64, n) == 0);
+    CHECK(n == 64 * each);
+  }
+
+  TEST_CASE(
+      "allocation: coroutines on several threads that wait for one another allocate nothing") {
+    thread_pool pool{3};
+    critical_section cs;
+    long n = 0;
+    CHECK(allocated_by(pool, cs, 100, n) == 0);
+    CHECK(n == 100 * each);
+  }
+
+  TEST_CASE("allocation: a section bound to an executor allocates nothing either") {
+    thread_pool pool{1};
+    thread_pool bound{1};
+    critical_section cs{section_options{.executor = bound}};
+    long n = 0;
+    CHECK(allocated_by(pool, cs, 20, n) == 0);
+    CHECK(n == 20 * each);
+  }
+
+  TEST_CASE("allocation: results and errors that are no objects of their own cost nothing") {
+    critical_section cs;
+    long allocated = -1;
+    int sum = 0;
+    sync_wait([](critical_section& s, int& total, long& out) -> task<> {
+      const long before = allocations;
+      for (int i = 0; i != 100; ++i) {
+        total += co_await s.execute([i] { return i; });
+        total += s.try_execute([] { return 1; }).value();
+      }
+      out = allocations - before;
+    }(cs, sum, allocated));
+    CHECK(sum == 5050);
+    CHECK(allocated == 0);
+  }
+
+  TEST_CASE("allocation: a section allocates nothing unless it has a name or many cells") {
+    const long before = allocations;
+    {
+      critical_section plain;
+      critical_section small{section_options{.ring_capacity = 8}};
+      CHECK(plain.try_execute([] {}));
+    }
+    CHECK(allocations - before == 0);
+  }
+}

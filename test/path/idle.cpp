@@ -1,0 +1,45 @@
+// idle.cpp - with nothing to do, nothing is done.
+
+#include <turnstile/turnstile.hpp>
+
+#include <chrono>
+#include <deque>
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <thread>
+#include <vector>
+
+using namespace turnstile;
+
+namespace {
+
+std::chrono::microseconds processor_time() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+  };
+  return of(used.ru_utime) + of(used.ru_stime);
+}
+
+task<> enter_all(std::deque<critical_section>& sections) {
+  for (critical_section& cs : sections) co_await cs.execute([] {});
+}
+
+}  // namespace
+
+TEST_SUITE("path") {
+  TEST_CASE("idle: a pool and 1000 sections use no processor time") {
+    using namespace std::chrono_literals;
+    thread_pool pool{4};
+    std::deque<critical_section> sections(1000);
+    async_scope scope{{.executor = pool}};
+    for (int i = 0; i != 8; ++i) scope.spawn(enter_all(sections));
+    sync_wait(scope.join());
+    // The interval is what is measured, so it has to pass. The first one lets the workers lie down.
+    std::this_thread::sleep_for(50ms);
+    const auto before = processor_time();
+    std::this_thread::sleep_for(500ms);
+    CHECK(processor_time() - before < 100ms);
+  }
+}

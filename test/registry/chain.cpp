@@ -1,0 +1,368 @@
+// chain.cpp - what is part of a chain of awaits, and what starts one of its own.
+
+#include "support/foreign.hpp"
+#include "support/gate.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <doctest/doctest.h>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace turnstile;
+using support::foreign;
+using support::gate;
+using support::loop;
+
+namespace {
+
+task<> enter(critical_section& cs, int& n) {
+  co_await cs.execute([&n] { ++n; });
+}
+
+}  // namespace
+
+TEST_SUITE("registry") {
+  TEST_CASE("chain: spawned work asks for the section it was spawned in, and runs after it") {
+    critical_section cs;
+    async_scope scope;
+    int n = 0;
+    int n_inside = -1;
+    sync_wait(cs.execute([&] {
+      scope.spawn(enter(cs, n));
+      n_inside = n;
+    }));
+    sync_wait(scope.join());
+    CHECK(n_inside == 0);
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: work spawned while a guard is owned waits for the guard") {
+    critical_section cs;
+    async_scope scope;
+    int n = 0;
+    section_guard g = sync_wait(cs.lock());
+    scope.spawn(enter(cs, n));
+    CHECK(n == 0);
+    g.unlock();
+    CHECK(n == 1);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("chain: submit and post to the section held are legal, and run after it") {
+    critical_section cs;
+    std::vector<int> order;
+    std::optional<execution_handle<void>> h;
+    sync_wait(cs.execute([&] {
+      h.emplace(cs.submit([&] { order.push_back(2); }));
+      cs.post([&] { order.push_back(3); });
+      order.push_back(1);
+    }));
+    sync_wait(*h);
+    sync_wait(cs.close());
+    CHECK(order == std::vector<int>{1, 2, 3});
+  }
+
+  TEST_CASE("chain: what was submitted in one section starts an empty chain in another") {
+    loop l;
+    critical_section a{section_options{.executor = l}};
+    critical_section b{section_options{.executor = l}};
+    int n = 0;
+    a.post([&] { b.post([&] { return enter(a, n); }); });
+    l.run();
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: a drained body starts from its own awaiter's chain, not from the drainer's") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    int n = 0;
+    section_guard busy = support::hold(b);
+    // Waits for b without holding anything, and asks for a from inside.
+    auto ask_a = [&] { return enter(a, n); };
+    bool over = false;
+    const foreign waiter = support::await_in_foreign(b.execute(ask_a), over);
+    // The drainer holds a while it serves b.
+    sync_wait(a.execute([&] { busy.unlock(); }));
+    CHECK(over);
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: a coroutine resumed by a drainer does not hold what the drainer holds") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    int n = 0;
+    section_guard busy = support::hold(b);
+    const foreign waiter = [](critical_section& first, critical_section& second,
+                              int& count) -> foreign {
+      co_await first.execute([] {});
+      co_await second.execute([&count] { ++count; });
+    }(b, a, n);
+    sync_wait(a.execute([&] { busy.unlock(); }));
+    CHECK_NOTHROW(waiter.rethrow());
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: a thread gets its own chain back when a task suspends or ends on it") {
+    critical_section cs{"a"};
+    gate g;
+    async_scope scope;
+    int n = 0;
+    scope.spawn([](critical_section& s, gate& at) -> task<> {
+      const section_guard guard = co_await s.lock();
+      co_await at;
+    }(cs, g));
+    // The task holds cs and is suspended: this thread does not hold it.
+    bool over = false;
+    const foreign f = support::await_in_foreign(enter(cs, n), over);
+    CHECK_FALSE(over);
+    CHECK_NOTHROW(f.rethrow());
+    g.open();
+    CHECK(over);
+    CHECK(n == 1);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("chain: whoever opens the gate of a task does not become part of its chain") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    gate g;
+    async_scope scope;
+    int n = 0;
+    scope.spawn([](critical_section& s, gate& at, int& count) -> task<> {
+      co_await at;
+      co_await enter(s, count);
+    }(b, g, n));
+    auto open_inside = [&]() -> task<> {
+      g.open();
+      co_await enter(a, n);
+    };
+    sync_wait(b.execute(open_inside));
+    sync_wait(scope.join());
+    CHECK(n == 2);
+  }
+
+  TEST_CASE("chain: awaiting a handle of the section held is a deadlock_error") {
+    critical_section cs{"accounts"};
+    int n = 0;
+    std::vector<path_step> path;
+    auto body = [&]() -> task<> {
+      auto h = cs.submit([&] { ++n; });
+      try {
+        co_await h;
+      } catch (const reentry_error&) {
+        throw;
+      } catch (const deadlock_error& e) {
+        path.assign(e.path().begin(), e.path().end());
+        throw;
+      }
+    };
+    CHECK_THROWS_AS(sync_wait(cs.execute(body)), deadlock_error);
+    REQUIRE_FALSE(path.empty());
+    CHECK(path.front().section == "accounts");
+    CHECK(path.back().section == "accounts");
+    sync_wait(cs.close());
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: awaiting a handle of the section held through another is a deadlock_error") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    auto inner = [&]() -> task<> { co_await a.submit([] {}); };
+    auto outer = [&] { return b.execute(inner); };
+    CHECK_THROWS_AS(sync_wait(a.execute(outer)), deadlock_error);
+    sync_wait(a.close());
+    sync_wait(b.close());
+  }
+
+  TEST_CASE("chain: a handle that is ready may be awaited inside its section") {
+    critical_section cs;
+    auto h = cs.submit([] { return 5; });
+    while (!h.ready()) std::this_thread::yield();
+    auto body = [&]() -> task<int> { co_return co_await h; };
+    CHECK(sync_wait(cs.execute(body)) == 5);
+  }
+
+  TEST_CASE("chain: a handle of another section may be awaited inside a section") {
+    critical_section a;
+    critical_section b;
+    auto body = [&]() -> task<int> { co_return co_await b.submit([] { return 6; }); };
+    CHECK(sync_wait(a.execute(body)) == 6);
+  }
+
+  TEST_CASE("chain: guards unlocked in any order leave the chain as it was") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section c{"c"};
+    int n = 0;
+    auto whole = [&]() -> task<> {
+      section_guard first = co_await a.lock();
+      section_guard second = co_await b.lock();
+      section_guard third = co_await c.lock();
+      first.unlock();
+      co_await enter(a, n);
+      third.unlock();
+      co_await enter(c, n);
+      section_guard again = co_await a.lock();
+      second.unlock();
+      co_await enter(b, n);
+      co_await enter(c, n);
+    };
+    sync_wait(whole());
+    CHECK(n == 4);
+    int after = 0;
+    sync_wait(enter(a, after));
+    CHECK(after == 1);
+  }
+
+  TEST_CASE("chain: a guard unlocked elsewhere while the chain waits is no longer held") {
+    critical_section cs{"a"};
+    gate g;
+    section_guard guard;
+    int n = 0;
+    bool over = false;
+    const foreign f = support::await_in_foreign(
+        [](critical_section& s, section_guard& into, gate& at, int& count) -> task<> {
+          into = co_await s.lock();
+          co_await at;
+          co_await enter(s, count);
+        }(cs, guard, g, n),
+        over);
+    std::thread([&] { guard.unlock(); }).join();
+    g.open();
+    CHECK(over);
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: children of when_all hold what their parent holds, and not each other's") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    int n = 0;
+    auto children = [&]() -> task<> { co_await when_all(enter(b, n), enter(b, n), enter(b, n)); };
+    sync_wait(a.execute(children));
+    CHECK(n == 3);
+    auto one_refused = [&]() -> task<> { co_await when_all(enter(b, n), enter(a, n)); };
+    CHECK_THROWS_AS(sync_wait(a.execute(one_refused)), reentry_error);
+    CHECK(n == 4);
+  }
+
+  TEST_CASE("chain: a guard taken by a body that only returns an awaitable counts inside it") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    int n = 0;
+    auto body = [&] {
+      section_guard g = std::move(b.try_lock().value());
+      return [](section_guard, critical_section& s, int& count) -> task<> {
+        co_await enter(s, count);
+      }(std::move(g), b, n);
+    };
+    CHECK_THROWS_AS(sync_wait(a.execute(body)), reentry_error);
+    CHECK(n == 0);
+    sync_wait(enter(b, n));
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: a body that leaves a guard behind leaves it to its awaiter") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    section_guard kept;
+    int n = 0;
+    auto whole = [&]() -> task<> {
+      co_await a.execute([&] { kept = std::move(b.try_lock().value()); });
+      co_await enter(a, n);
+      co_await enter(b, n);
+    };
+    CHECK_THROWS_AS(sync_wait(whole()), reentry_error);
+    CHECK(n == 1);
+    kept.unlock();
+    sync_wait(enter(b, n));
+    CHECK(n == 2);
+  }
+
+  TEST_CASE("chain: hand over hand, the guard that a task returns counts for its awaiter") {
+    critical_section sections[4];
+    int refused = 0;
+    auto step = [](section_guard& from, critical_section& to) -> task<section_guard> {
+      from.unlock();
+      co_return co_await to.lock();
+    };
+    auto whole = [&]() -> task<> {
+      section_guard held = co_await sections[0].lock();
+      for (int i = 1; i != 4; ++i) {
+        held = co_await step(held, sections[i]);
+        int n = 0;
+        co_await enter(sections[i - 1], n);
+        try {
+          co_await enter(sections[i], n);
+        } catch (const reentry_error&) {
+          ++refused;
+        }
+      }
+    };
+    sync_wait(whole());
+    CHECK(refused == 3);
+    CHECK_FALSE(sections[3].statistics().held);
+  }
+
+  TEST_CASE(
+      "chain: hand over hand, locking the next before unlocking the last, above another guard") {
+    critical_section below{"below"};
+    critical_section sections[4];
+    int refused = 0;
+    auto step = [](section_guard& from, critical_section& to) -> task<section_guard> {
+      section_guard next = co_await to.lock();
+      from.unlock();
+      co_return next;
+    };
+    auto is_refused = [](critical_section& cs, int& count) -> task<> {
+      try {
+        co_await cs.execute([] {});
+      } catch (const reentry_error&) {
+        ++count;
+      }
+    };
+    auto whole = [&]() -> task<> {
+      const section_guard bottom = co_await below.lock();
+      section_guard held = co_await sections[0].lock();
+      for (int i = 1; i != 4; ++i) {
+        held = co_await step(held, sections[i]);
+        int n = 0;
+        co_await enter(sections[i - 1], n);
+        co_await is_refused(sections[i], refused);
+        co_await is_refused(below, refused);
+      }
+    };
+    sync_wait(whole());
+    CHECK(refused == 6);
+    int after = 0;
+    sync_wait(when_all(enter(below, after), enter(sections[3], after)));
+    CHECK(after == 2);
+  }
+
+  TEST_CASE("chain: a guard taken by a when_all child and returned belongs to the parent") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    auto take = [](critical_section& s) -> task<section_guard> { co_return co_await s.lock(); };
+    auto whole = [&]() -> task<> {
+      int n = 0;
+      auto [first, second] = co_await when_all(take(a), take(b));
+      bool refused = false;
+      try {
+        co_await enter(a, n);
+      } catch (const reentry_error&) {
+        refused = true;
+      }
+      CHECK(refused);
+      first.unlock();
+      co_await enter(a, n);
+      second.unlock();
+      co_await enter(b, n);
+      CHECK(n == 2);
+    };
+    sync_wait(whole());
+  }
+}

@@ -1,0 +1,294 @@
+// async_scope.cpp - coroutines that nobody awaits one by one.
+
+#include "support/child_process.hpp"
+#include "support/counted.hpp"
+#include "support/foreign.hpp"
+#include "support/gate.hpp"
+#include "support/loop.hpp"
+#include "support/unobserved.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <doctest/doctest.h>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+using support::counted;
+using support::foreign;
+using support::gate;
+using support::loop;
+
+namespace {
+
+task<> step(std::vector<int>& list, gate& g) {
+  list.push_back(1);
+  co_await g;
+  list.push_back(2);
+}
+
+task<> wait_then_throw(gate& g, const char* text) {
+  co_await g;
+  throw std::runtime_error(text);
+}
+
+foreign join(async_scope& s, bool& over) {
+  co_await s.join();
+  over = true;
+}
+
+}  // namespace
+
+TEST_SUITE("resume") {
+  TEST_CASE("scope: work starts on the calling thread and runs until it first suspends") {
+    async_scope scope;
+    gate g;
+    std::vector<int> list;
+    scope.spawn(step(list, g));
+    CHECK(list == std::vector<int>{1});
+    g.open();
+    CHECK(list == std::vector<int>{1, 2});
+    sync_wait(scope.join());
+    static_assert(!std::is_copy_constructible_v<async_scope>);
+  }
+
+  TEST_CASE("scope: work starts on the scope's executor if there is one") {
+    loop l;
+    async_scope scope{{.executor = l}};
+    gate g;
+    std::vector<int> list;
+    scope.spawn(step(list, g));
+    CHECK(list.empty());
+    l.run();
+    CHECK(list == std::vector<int>{1});
+    g.open();
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("scope: takes any awaitable") {
+    async_scope scope;
+    critical_section cs;
+    int n = 0;
+    scope.spawn(cs.execute([&] { ++n; }));
+    scope.spawn(cs.lock());
+    scope.spawn(cs.submit([&] { return ++n; }));
+    sync_wait(scope.join());
+    CHECK(n == 2);
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("join: of an empty scope is ready at once, and again") {
+    async_scope scope;
+    sync_wait(scope.join());
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("join: waits for all, and may be awaited by several and again") {
+    async_scope scope;
+    gate g;
+    std::vector<int> list;
+    for (int i = 0; i != 3; ++i) scope.spawn(step(list, g));
+    bool over[2] = {};
+    const foreign a = join(scope, over[0]);
+    const foreign b = join(scope, over[1]);
+    CHECK_FALSE(over[0]);
+    g.open();
+    CHECK(over[0]);
+    CHECK(over[1]);
+    CHECK(list.size() == 6);
+    gate later;
+    scope.spawn(step(list, later));
+    bool again = false;
+    const foreign c = join(scope, again);
+    CHECK_FALSE(again);
+    later.open();
+    CHECK(again);
+  }
+
+  TEST_CASE("join: throws the error that happened first, after all have ended; then no more") {
+    async_scope scope;
+    gate gates[3];
+    std::vector<int> list;
+    scope.spawn(wait_then_throw(gates[0], "spawned first"));
+    scope.spawn(wait_then_throw(gates[1], "spawned second"));
+    scope.spawn(step(list, gates[2]));
+    bool over = false;
+    const foreign f = join(scope, over);
+    gates[1].open();
+    gates[0].open();
+    CHECK_FALSE(f.done());
+    gates[2].open();
+    CHECK(f.done());
+    CHECK_FALSE(over);
+    CHECK_THROWS_WITH(f.rethrow(), "spawned second");
+    CHECK_NOTHROW(sync_wait(scope.join()));
+  }
+
+  TEST_CASE("join: resumes on the executor it left") {
+    loop home;
+    gate g;
+    std::vector<int> list;
+    async_scope inner;
+    inner.spawn(step(list, g));
+    bool at_home = false;
+    async_scope outer{{.executor = home}};
+    outer.spawn([](async_scope& s, loop& l, bool& there) -> task<> {
+      co_await s.join();
+      there = l.here();
+    }(inner, home, at_home));
+    home.run();
+    g.open();
+    home.run();
+    CHECK(at_home);
+    sync_wait(outer.join());
+  }
+
+  TEST_CASE("join: the awaiter may destroy the scope at once") {
+    thread_pool pool{2};
+    for (int round = 0; round != 500; ++round) {
+      auto scope = std::make_unique<async_scope>(scope_options{.executor = pool});
+      std::atomic<int> n{0};
+      for (int i = 0; i != 3; ++i) {
+        scope->spawn([](std::atomic<int>& count) -> task<> {
+          ++count;
+          co_return;
+        }(n));
+      }
+      sync_wait([](std::unique_ptr<async_scope>& s) -> task<> {
+        co_await s->join();
+        s.reset();
+      }(scope));
+      CHECK(n == 3);
+    }
+  }
+
+  TEST_CASE("join: does not return while work runs, spawned and joined again and again") {
+    thread_pool pool{2};
+    async_scope scope{{.executor = pool}};
+    std::atomic<int> n{0};
+    int early = 0;
+    sync_wait([](async_scope& s, std::atomic<int>& count, int& too_early) -> task<> {
+      for (int i = 1; i <= 20000; ++i) {
+        s.spawn([](std::atomic<int>& c) -> task<> {
+          ++c;
+          co_return;
+        }(count));
+        co_await s.join();
+        too_early += count == i ? 0 : 1;
+      }
+    }(scope, n, early));
+    CHECK(n == 20000);
+    CHECK(early == 0);
+  }
+
+  TEST_CASE("join: of several joiners on several threads exactly one gets the error") {
+    for (int round = 0; round != 300; ++round) {
+      async_scope scope;
+      gate g;
+      scope.spawn(wait_then_throw(g, "once"));
+      std::atomic<int> errors{0};
+      std::vector<std::jthread> joiners;
+      for (int i = 0; i != 3; ++i) {
+        joiners.emplace_back([&] {
+          try {
+            sync_wait(scope.join());
+          } catch (const std::runtime_error&) {
+            ++errors;
+          }
+        });
+      }
+      g.open();
+      joiners.clear();
+      CHECK(errors == 1);
+    }
+  }
+
+  TEST_CASE("scope: work may spawn more work") {
+    thread_pool pool{2};
+    async_scope scope{{.executor = pool}};
+    std::atomic<int> n{0};
+    struct tree {
+      static task<> grow(async_scope& s, std::atomic<int>& count, int depth) {
+        ++count;
+        if (depth == 0) co_return;
+        s.spawn(grow(s, count, depth - 1));
+        s.spawn(grow(s, count, depth - 1));
+      }
+    };
+    scope.spawn(tree::grow(scope, n, 9));
+    sync_wait(scope.join());
+    CHECK(n == 1023);
+  }
+
+  TEST_CASE("scope: from several threads at once") {
+    thread_pool pool{2};
+    async_scope scope{{.executor = pool}};
+    std::atomic<int> n{0};
+    {
+      std::vector<std::jthread> all;
+      for (int t = 0; t != 3; ++t) {
+        all.emplace_back([&] {
+          for (int i = 0; i != 300; ++i) {
+            scope.spawn([](std::atomic<int>& count) -> task<> {
+              ++count;
+              co_return;
+            }(n));
+          }
+        });
+      }
+    }
+    sync_wait(scope.join());
+    CHECK(n == 900);
+  }
+
+  TEST_CASE("scope: an error that no join took goes to on_unobserved_error") {
+    const support::unobserved errors;
+    {
+      async_scope scope;
+      gate g;
+      g.open();
+      scope.spawn(wait_then_throw(g, "nobody joined"));
+    }
+    REQUIRE(errors.seen().size() == 1);
+    CHECK_THROWS_WITH(std::rethrow_exception(errors.seen()[0].error), "nobody joined");
+    CHECK(std::string(errors.seen()[0].where.file_name()).ends_with("async_scope.cpp"));
+  }
+
+  TEST_CASE("scope: an error that a join took goes nowhere else") {
+    const support::unobserved errors;
+    {
+      async_scope scope;
+      gate g;
+      g.open();
+      scope.spawn(wait_then_throw(g, "joined"));
+      CHECK_THROWS_WITH(sync_wait(scope.join()), "joined");
+    }
+    CHECK(errors.seen().empty());
+  }
+
+  TEST_CASE("scope: work and results are destroyed exactly once") {
+    {
+      async_scope scope;
+      scope.spawn([](counted c) -> task<counted> { co_return c; }(counted(1)));
+      sync_wait(scope.join());
+    }
+    CHECK(counted::alive() == 0);
+  }
+
+  TEST_CASE("scope: destroying it while its work has not ended aborts") {
+    const support::child_end end = support::in_child([] {
+      gate g;
+      std::vector<int> list;
+      auto scope = std::make_unique<async_scope>();
+      scope->spawn(step(list, g));
+      scope.reset();
+    });
+    CHECK(end.aborted);
+    CHECK(end.one_line());
+  }
+}

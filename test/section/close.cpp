@@ -1,0 +1,205 @@
+// close.cpp - closing runs what was accepted and refuses the rest.
+
+#include "support/foreign.hpp"
+#include "support/gate.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <doctest/doctest.h>
+#include <memory>
+#include <vector>
+
+using namespace turnstile;
+using support::await_in_foreign;
+using support::foreign;
+using support::gate;
+using support::loop;
+
+namespace {
+
+foreign close_it(critical_section& cs, bool& over) {
+  co_await cs.close();
+  over = true;
+}
+
+foreign run_in(critical_section& cs, int& runs) {
+  co_await cs.execute([&runs] { ++runs; });
+}
+
+}  // namespace
+
+TEST_SUITE("section") {
+  TEST_CASE("close: an idle section closes at once, and twice is fine") {
+    critical_section cs;
+    sync_wait(cs.close());
+    sync_wait(cs.close());
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("close: nothing is closed before it is awaited") {
+    critical_section cs;
+    {
+      [[maybe_unused]] auto never = cs.close();
+    }
+    CHECK(sync_wait(cs.execute([] { return 1; })) == 1);
+  }
+
+  TEST_CASE("close: refuses every kind of new request") {
+    critical_section cs{"shut"};
+    sync_wait(cs.close());
+    CHECK_THROWS_AS(sync_wait(cs.execute([] {})), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.execute([]() -> task<> { co_return; })), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.lock()), section_closed);
+    CHECK_THROWS_AS(cs.post([] {}), section_closed);
+    CHECK_THROWS_AS(cs.try_lock(), section_closed);
+    CHECK_THROWS_AS(cs.try_execute([] {}), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.submit([] {})), section_closed);
+    CHECK(cs.statistics().refused == 7);
+    CHECK(cs.statistics().executions == 0);
+  }
+
+  TEST_CASE("close: the error names the section") {
+    critical_section cs{"accounts"};
+    sync_wait(cs.close());
+    try {
+      sync_wait(cs.execute([] {}));
+      FAIL("not refused");
+    } catch (const section_closed& e) {
+      CHECK(std::string(e.what()).find("accounts") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("close: waits for what was accepted, and refuses from the await on") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    int runs = 0;
+    std::vector<foreign> accepted;
+    for (int i = 0; i != 20; ++i) accepted.push_back(run_in(cs, runs));
+    bool closed = false;
+    const foreign closer = close_it(cs, closed);
+    const foreign late = run_in(cs, runs);
+    CHECK_THROWS_AS(late.rethrow(), section_closed);
+    CHECK_FALSE(closed);
+    support::serve_here([&] { busy.unlock(); });
+    CHECK(closed);
+    CHECK(runs == 20);
+    CHECK(cs.statistics().executions == 21);
+    CHECK(cs.statistics().refused == 1);
+  }
+
+  TEST_CASE("close: waits for a guard that is unlocked later, and refuses try_lock meanwhile") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    bool closed = false;
+    const foreign closer = close_it(cs, closed);
+    CHECK_FALSE(closed);
+    CHECK_THROWS_AS(cs.try_lock(), section_closed);
+    CHECK_THROWS_AS(cs.try_execute([] {}), section_closed);
+    busy.unlock();
+    CHECK(closed);
+  }
+
+  TEST_CASE("close: waits for an awaitable body, and for locks queued behind it") {
+    critical_section cs;
+    gate g;
+    bool over = false;
+    auto body = [&]() -> task<> { co_await g; };
+    const foreign first = await_in_foreign(cs.execute(body), over);
+    section_guard guard;
+    const foreign second = [](critical_section& s, section_guard& into) -> foreign {
+      into = co_await s.lock();
+    }(cs, guard);
+    bool closed = false;
+    const foreign closer = close_it(cs, closed);
+    g.open();
+    CHECK(over);
+    CHECK(guard.owns_lock());
+    CHECK_FALSE(closed);
+    guard.unlock();
+    CHECK(closed);
+  }
+
+  TEST_CASE("close: several wait for the same end") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    bool closed[3] = {};
+    const foreign a = close_it(cs, closed[0]);
+    const foreign b = close_it(cs, closed[1]);
+    const foreign c = close_it(cs, closed[2]);
+    CHECK_FALSE(closed[0]);
+    CHECK_FALSE(closed[2]);
+    busy.unlock();
+    CHECK(closed[0]);
+    CHECK(closed[1]);
+    CHECK(closed[2]);
+  }
+
+  TEST_CASE("close: from inside a body it is refused, and the section stays open") {
+    critical_section cs;
+    auto body = [&]() -> task<> { co_await cs.close(); };
+    CHECK_THROWS_AS(sync_wait(cs.execute(body)), reentry_error);
+    CHECK(sync_wait(cs.execute([] { return 1; })) == 1);
+  }
+
+  TEST_CASE("close: from the chain that owns a guard it is refused") {
+    critical_section cs;
+    section_guard g = sync_wait(cs.lock());
+    CHECK_THROWS_AS(sync_wait(cs.close()), reentry_error);
+    g.unlock();
+    sync_wait(cs.close());
+  }
+
+  TEST_CASE("close: the awaiter may destroy the section at once") {
+    for (int round = 0; round != 100; ++round) {
+      auto cs = std::make_unique<critical_section>();
+      sync_wait([](std::unique_ptr<critical_section>& s) -> task<> {
+        s->post([] {});
+        co_await s->close();
+        s.reset();
+      }(cs));
+      CHECK(cs == nullptr);
+    }
+  }
+
+  TEST_CASE("close: resumes on the executor it left") {
+    loop home;
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    bool at_home = false;
+    async_scope scope{{.executor = home}};
+    scope.spawn([](critical_section& s, loop& l, bool& there) -> task<> {
+      co_await s.close();
+      there = l.here();
+    }(cs, home, at_home));
+    home.run();
+    busy.unlock();
+    home.run();
+    CHECK(at_home);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("close: a section bound to an executor runs there what was accepted, then closes") {
+    loop l;
+    critical_section cs{section_options{.executor = l}};
+    int runs = 0;
+    cs.post([&] { runs += l.here() ? 1 : 0; });
+    cs.post([&] { runs += l.here() ? 1 : 0; });
+    bool closed = false;
+    const foreign closer = close_it(cs, closed);
+    CHECK_FALSE(closed);
+    l.run();
+    CHECK(closed);
+    CHECK(runs == 2);
+  }
+
+  TEST_CASE("close: an idle section bound to an executor closes too") {
+    loop l;
+    critical_section cs{section_options{.executor = l}};
+    bool closed = false;
+    const foreign closer = close_it(cs, closed);
+    l.run();
+    CHECK(closed);
+  }
+}

@@ -1,0 +1,66 @@
+// child_process.hpp - runs a function in a child process: what it says on stderr, how it ends.
+//
+// The child must not start threads: the thread sanitizer refuses that after a fork.
+#pragma once
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace support {
+
+struct child_end {
+  bool aborted = false;
+  std::string said;
+
+  bool says(const std::string& text) const { return said.find(text) != std::string::npos; }
+  bool one_line() const {
+    return std::count(said.begin(), said.end(), '\n') == 1 && said.back() == '\n';
+  }
+};
+
+template <class F>
+[[noreturn]] void be_the_child(F f, int err) {
+  std::signal(SIGABRT, SIG_DFL);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  alarm(30);
+  dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  f();
+  std::fflush(stderr);
+  _exit(0);
+}
+
+inline std::string read_all(int fd) {
+  std::string all;
+  char buffer[512];
+  for (ssize_t n = 0; (n = read(fd, buffer, sizeof buffer)) > 0;) {
+    all.append(buffer, static_cast<std::size_t>(n));
+  }
+  return all;
+}
+
+template <class F>
+child_end in_child(F f) {
+  int ends[2];
+  if (pipe(ends) != 0) std::abort();
+  const pid_t child = fork();
+  if (child == 0) be_the_child(f, ends[1]);
+  close(ends[1]);
+  child_end end;
+  end.said = read_all(ends[0]);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  end.aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  return end;
+}
+
+}  // namespace support

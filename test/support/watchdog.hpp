@@ -1,0 +1,69 @@
+// watchdog.hpp - ends the program, with the test's name, when a test takes too long.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace support {
+
+// The deadline of one test: 60 s, or what TEST_DEADLINE_SECONDS says.
+inline std::chrono::seconds deadline_of_a_test() {
+  const char* const text = std::getenv("TEST_DEADLINE_SECONDS");
+  return std::chrono::seconds(text == nullptr ? 60 : std::atoi(text));
+}
+
+class watchdog {
+ public:
+  watchdog() : thread_([this] { watch(); }) {}
+  ~watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+  void arm(const char* test) { set(test, clock::now() + deadline_of_a_test()); }
+  void disarm() { set("", clock::time_point::max()); }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  void set(const char* test, clock::time_point end) {
+    {
+      const std::lock_guard lock(mutex_);
+      test_ = test;
+      end_ = end;
+    }
+    changed_.notify_one();
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      if (end_ == clock::time_point::max()) {
+        changed_.wait(lock);
+      } else if (clock::now() >= end_) {
+        std::fprintf(stderr, "watchdog: this test takes too long: %s\n", test_.c_str());
+        std::abort();
+      } else {
+        changed_.wait_until(lock, end_);
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string test_;
+  clock::time_point end_ = clock::time_point::max();
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace support
