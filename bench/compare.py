@@ -39,7 +39,7 @@ def arguments():
         chosen.rounds = 3 if chosen.quick else 7
     if chosen.rounds < 1:
         parser.error("--rounds wants a number above 0")
-    chosen.round_ms = 10 if chosen.quick else 40
+    chosen.round_ms = 7 if chosen.quick else 40
     return chosen
 
 

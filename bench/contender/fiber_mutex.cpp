@@ -6,6 +6,7 @@
 #include <boost/fiber/condition_variable.hpp>
 #include <boost/fiber/fiber.hpp>
 #include <boost/fiber/fixedsize_stack.hpp>
+#include <boost/fiber/future.hpp>
 #include <boost/fiber/mutex.hpp>
 #include <boost/fiber/operations.hpp>
 #include <chrono>
@@ -115,20 +116,33 @@ class fiber_mutex : public bench::clients_on_threads {
       if (r.with_section()) {
         const std::lock_guard hold(mutexes_[0]);
         r.enter();
-        boost::this_fiber::sleep_for(bench::held::hold_time);
+        nap(r);
         r.leave();
       } else {
-        boost::this_fiber::sleep_for(bench::held::hold_time);
+        nap(r);
       }
     }
+    r.finish_holder();
+  }
+
+  // Shared with whoever rings: the fiber may be gone before set_value returns.
+  static void nap(bench::held::run& r) {
+    const auto rung = std::make_shared<fibers::promise<void>>();
+    r.call_later([rung] { rung->set_value(); });
+    rung->get_future().wait();
   }
 
   static void work_through(bench::held::run& r, bench::held::task& t) {
     while (!t.is_done()) {
       t.unit();
+      r.look_at_clock();
       boost::this_fiber::yield();
     }
-    r.finish_task();
+    if (!r.finish_task()) return;
+    while (r.has_holders()) {
+      r.look_at_clock();
+      boost::this_fiber::yield();
+    }
   }
 
   bench::section_row<fibers::mutex> mutexes_;

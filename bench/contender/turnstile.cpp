@@ -1,5 +1,4 @@
 #include "contender/ask.hpp"
-#include "held/alarm_clock.hpp"
 #include "support/section_row.hpp"
 
 #include <turnstile/turnstile.hpp>
@@ -11,24 +10,24 @@
 
 namespace {
 
-// A coroutine sets the clock, and goes on on the executor when it rings.
+// A coroutine waits for the alarm of a run, and goes on on the executor when it rings.
 class nap : public turnstile::job {
  public:
-  nap(bench::held::alarm_clock& clock, turnstile::executor_ref home) noexcept
-      : job(&wake), clock_(&clock), back_on_(home) {}
+  nap(bench::held::run& r, turnstile::executor_ref home) noexcept
+      : job(&wake), run_(&r), home_executor_(home) {}
 
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) {
     sleeper_ = h;
-    clock_->set([this] { back_on_.post(*this); });
+    run_->call_later([this] { home_executor_.post(*this); });
   }
   void await_resume() const noexcept {}
 
  private:
   static void wake(job& self) noexcept { static_cast<nap&>(self).sleeper_.resume(); }
 
-  bench::held::alarm_clock* clock_;
-  turnstile::executor_ref back_on_;
+  bench::held::run* run_;
+  turnstile::executor_ref home_executor_;
   std::coroutine_handle<> sleeper_;
 };
 
@@ -70,28 +69,33 @@ class turnstile_section : public bench::clients_on_threads {
   turnstile::task<> keep_holding(bench::held::run& r) {
     const auto hold = [this, &r]() -> turnstile::task<> {
       r.enter();
-      co_await nap(clock_, pool_);
+      co_await nap(r, pool_);
       r.leave();
     };
     while (!r.is_over()) {
       if (r.with_section()) {
         co_await sections_[0].execute(std::ref(hold));
       } else {
-        co_await nap(clock_, pool_);
+        co_await nap(r, pool_);
       }
     }
+    r.finish_holder();
   }
 
   static turnstile::task<> work_through(bench::held::run& r, bench::held::task& t) {
     while (!t.is_done()) {
       t.unit();
+      r.look_at_clock();
       co_await turnstile::yield();
     }
-    r.finish_task();
+    if (!r.finish_task()) co_return;
+    while (r.has_holders()) {
+      r.look_at_clock();
+      co_await turnstile::yield();
+    }
   }
 
   bench::section_row<turnstile::critical_section> sections_;
-  bench::held::alarm_clock clock_;
   turnstile::thread_pool pool_;
 };
 

@@ -5,6 +5,7 @@
 // held across an await must not.
 #pragma once
 
+#include "held/alarm.hpp"
 #include "support/case_table.hpp"
 #include "support/limit.hpp"
 #include "support/measure.hpp"
@@ -16,11 +17,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace bench::held {
 
-inline constexpr std::chrono::microseconds hold_time{100};
 inline constexpr double unit_ns = 1000;
 
 // The unrelated work: `turns` units of about a microsecond, with a yield after each.
@@ -50,22 +52,38 @@ class alignas(64) task {
 };
 
 // One run: over when the last task is done. Holders go on until they see that.
+//
+//   a holder   while (!r.is_over()) { <enter>  r.enter();  <until called>  r.leave();  <leave> }
+//              r.finish_holder();
+//   a task     while (!t.is_done()) { t.unit();  r.look_at_clock();  <yield> }
+//              if (r.finish_task()) while (r.has_holders()) { r.look_at_clock();  <yield> }
 class run {
  public:
   run(const shape& s, std::size_t turns, bool with_section)
       : with_section_(with_section),
         tasks_(s.clients, task(steps_lasting(unit_ns), turns)),
-        unfinished_(s.clients) {}
+        unfinished_(s.clients),
+        holders_left_(holders()) {}
 
   // Without the section one is enough to have somebody wait for 100 us all the time.
   std::size_t holders() const noexcept { return with_section_ ? 2 : 1; }
   bool with_section() const noexcept { return with_section_; }
   std::vector<task>& tasks() noexcept { return tasks_; }
 
-  void finish_task() noexcept {
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) over_at_ = clock::now();
+  // True for the last one, which then looks at the clock for the holders.
+  bool finish_task() noexcept {
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+    over_at_ = clock::now();
+    return true;
   }
   bool is_over() const noexcept { return unfinished_.load(std::memory_order_acquire) == 0; }
+
+  void finish_holder() noexcept { holders_left_.fetch_sub(1, std::memory_order_acq_rel); }
+  bool has_holders() const noexcept { return holders_left_.load(std::memory_order_acquire) != 0; }
+
+  // Calls `ring` hold_time later. One holder at a time.
+  void call_later(std::function<void()> ring) { alarm_.set(std::move(ring)); }
+  void look_at_clock() { alarm_.look(is_over()); }
 
   // From the making of the run to the end of the last task, not of the last hold.
   nanoseconds took() const noexcept { return over_at_ - made_at_; }
@@ -90,6 +108,8 @@ class run {
   bool with_section_;
   std::vector<task> tasks_;
   std::atomic<std::size_t> unfinished_;
+  std::atomic<std::size_t> holders_left_;
+  alarm alarm_;
   clock::time_point made_at_ = clock::now();
   clock::time_point over_at_;  // written by the last task, read after all threads are done
 

@@ -50,15 +50,16 @@ round_result<Client> one_round(Contender& contender, const shape& s, std::size_t
 
 // How many turns of each client fill a round of the wanted length. The tries are the warm-up as
 // well. An interruption makes a few turns look long, and starting the clients takes its time too:
-// so the better of two tries counts, and only when four times the turns took at least twice as
-// long.
+// so what looks long enough is tried again, and counts only if it took twice as long as a quarter of
+// the turns.
 template <class Try>
 std::size_t turns_that_fill(nanoseconds round, std::size_t clients, Try&& try_turns) {
   constexpr std::size_t first_try = 1024;  // operations
   nanoseconds before = round;
   for (std::size_t turns = std::max<std::size_t>(1, first_try / clients);; turns *= 4) {
-    const nanoseconds took = std::min<nanoseconds>(try_turns(turns), try_turns(turns));
-    if (took >= round || (took >= round / 5 && took >= 2 * before)) {
+    nanoseconds took = try_turns(turns);
+    if (took >= round / 8) took = std::min<nanoseconds>(took, try_turns(turns));
+    if (took >= round || (took >= round / 8 && took >= 2 * before)) {
       const double wanted = static_cast<double>(turns) * (round / took);
       return std::max<std::size_t>(1, static_cast<std::size_t>(wanted));
     }

@@ -17,7 +17,7 @@ namespace turnstile::detail {
 namespace {
 
 bool gone(const chain_frame& f) noexcept {
-  return f.is_hold && static_cast<const hold_frame&>(f).let_go.load(acquire);  // E2
+  return is_hold(&f) && static_cast<const hold_frame&>(f).let_go.load(acquire);  // E2
 }
 
 // Takes holds that were let go off the top of the calling chain.
@@ -84,7 +84,7 @@ void share_hold(chain_frame& top) noexcept {
 
 void drop_hold(chain_frame& top) noexcept {
   chain_frame* f = &top;
-  while (f != nullptr && f->is_hold) {
+  while (is_hold(f)) {
     hold_frame* const h = static_cast<hold_frame*>(f);
     if (h->shares.fetch_sub(1, acq_rel) != 1) return;  // E1
     f = h->parent;
@@ -112,7 +112,6 @@ hold_frame* make_hold(const section_core& s, const site& at) {
   static_cast<void>(at_thread_end);
   hold_frame* const h = new hold_frame{};
   h->section = &s;
-  h->is_hold = true;
   h->place = at;
   h->at = &h->place;
   return h;
@@ -134,7 +133,7 @@ void let_go(hold_frame& h) noexcept {
 
 chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept {
   chain_frame* lowest = nullptr;
-  for (chain_frame* f = top; !belongs_to(f, base) && f != nullptr && f->is_hold; f = f->parent) {
+  for (chain_frame* f = top; !belongs_to(f, base) && is_hold(f); f = f->parent) {
     lowest = f;
   }
   if (lowest == nullptr) {

@@ -34,8 +34,8 @@ using body_result_t = typename body_result<Body>::type;
 template <class F>
 TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame* requester,
                                        const site& at, F&& f) noexcept {
-  chain_frame frame{&section, requester, &at,
-                    mask_of(&section) | (requester == nullptr ? 0 : requester->mask), false};
+  body_frame frame{{&section, requester, &at,
+                    mask_of(&section) | (requester == nullptr ? 0 : requester->mask)}};
   chain_frame*& top = here().chain;
   chain_frame* const before = std::exchange(top, &frame);
   f();
@@ -59,8 +59,8 @@ class waiting_body : private branch_end {
   // result<value>& got(), chain_frame*& left_behind().
   outcome start(Owner& owner, Body& body, chain_frame* requester) noexcept {
     owner_ = &owner;
-    frame_ = {&owner.section(), requester, &owner.place(),
-              mask_of(&owner.section()) | (requester == nullptr ? 0 : requester->mask), false};
+    frame_ = {{&owner.section(), requester, &owner.place(),
+               mask_of(&owner.section()) | (requester == nullptr ? 0 : requester->mask)}};
     phase_.store(starting, relaxed);  // nobody else can see it yet
     chain_frame* const before = std::exchange(here().chain, &frame_);
     const bool made = make(owner, body);
@@ -100,7 +100,7 @@ class waiting_body : private branch_end {
   }
 
   Owner* owner_ = nullptr;
-  chain_frame frame_{};
+  body_frame frame_{};
   branch<value> branch_;
   atomic<std::uint8_t> phase_{starting};
 };

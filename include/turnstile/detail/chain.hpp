@@ -50,28 +50,41 @@ class site {
 
 struct chain_frame {
   const section_core* section;
-  chain_frame* parent;  // owned share if this is a hold
+  chain_frame* parent;  // owned share if it is a hold
   const site* at;
   std::uint32_t mask;  // one bit of each section held from here down; spares most walks
-  bool is_hold;
 };
 
-struct hold_frame : chain_frame {
-  site place;
-  atomic<bool> let_go{false};      // guard unlocked or detached; any thread, once
+// Aligned so that a frame's kind can be told from its address: see is_hold.
+struct alignas(16) body_frame : chain_frame {};
+
+struct hold_counts {
   atomic<std::uint32_t> shares{1};  // the guard's own
+  atomic<bool> let_go{false};       // guard unlocked or detached; any thread, once
 };
+
+struct alignas(16) hold_frame : hold_counts, chain_frame {
+  site place;
+};
+
+// A body's frame may be gone by the time a thread gives up a pointer to it, so the kind must not be
+// read from the frame: bodies' frames lie on multiples of 16, holds 8 behind one.
+inline bool is_hold(const chain_frame* f) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(f) & 8) != 0;
+}
+
+static_assert(sizeof(hold_counts) == 8 && alignof(chain_frame) == 8);
 
 void share_hold(chain_frame& top) noexcept;
 void drop_hold(chain_frame& top) noexcept;
 
 inline chain_frame* share(chain_frame* top) noexcept {
-  if (top != nullptr && top->is_hold) share_hold(*top);
+  if (is_hold(top)) share_hold(*top);
   return top;
 }
 
 inline void drop(chain_frame* top) noexcept {
-  if (top != nullptr && top->is_hold) drop_hold(*top);
+  if (is_hold(top)) drop_hold(*top);
 }
 
 // One bit out of 32, from the section's address.
