@@ -74,7 +74,7 @@ TEST_SUITE("registry") {
     long counter = 0;
     std::vector<std::jthread> all;
     for (int t = 0; t != 4; ++t) {
-      all.emplace_back([&counter] {
+      all.emplace_back([] {
         for (int i = 0; i != each; ++i) {
           const auto cs = critical_section::open("opened and dropped");
           sync_wait(cs->execute([] {}));

@@ -29,6 +29,7 @@ class arena {
     typename Ring::place place;
     int producer;
     int number;
+    bool closes = false;
     std::atomic<bool> served{false};
   };
 
@@ -57,7 +58,7 @@ class arena {
   }
 
   void close(visitor& v, dice& d) {
-    closing_ = &v;
+    v.closes = true;
     switch (ring_.close(v.place)) {
       case arrival::owner:
         Ring::begin(v.place, mine_);
@@ -113,7 +114,7 @@ class arena {
       }
       if (d.one_in(16)) ring_.account(mine_);
       auto& v = static_cast<visitor&>(*r);
-      if (&v == closing_) {
+      if (v.closes) {
         v.served.store(true, std::memory_order_release);
         return;
       }
@@ -141,7 +142,6 @@ class arena {
   Ring ring_;
   typename Ring::private_side mine_;
   std::atomic<bool> given_away_{false};
-  visitor* closing_ = nullptr;  // written before close, read by who serves it
   // The owner's.
   std::uint64_t served_ = 0;
   std::uint64_t out_of_order_ = 0;
