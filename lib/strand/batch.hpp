@@ -38,6 +38,9 @@ class batch {
   // Only after the section was left or passed on: runs what has no executor on this thread.
   void deliver() noexcept {
     flush();
+    if (homeless_.first == nullptr) return;
+    // The thread's chain may be one of those just handed back, and none of it is theirs.
+    const chain_scope nothing_held{nullptr};
     while (homeless_.first != nullptr) {
       job& j = *homeless_.first;
       homeless_.first = j.next;
