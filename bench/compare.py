@@ -10,15 +10,13 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import shlex
-import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
 
-from report import executables, page, plots, terminal  # noqa: E402
+from report import executables, machine, page, plots, terminal  # noqa: E402
 from report.results import Results  # noqa: E402
 
 
@@ -43,42 +41,17 @@ def arguments():
     return chosen
 
 
-def commit():
-    """Of the tree this script lies in, and whether the tree differs from it."""
-    here = ["git", "-C", str(pathlib.Path(__file__).resolve().parent)]
-    try:
-        name = subprocess.run([*here, "rev-parse", "--short=12", "HEAD"], capture_output=True,
-                              text=True, check=True).stdout.strip()
-        changed = subprocess.run([*here, "status", "--porcelain"], capture_output=True, text=True,
-                                 check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return f"{name}, with local changes" if changed else name
-
-
-def processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
-            for line in cpuinfo:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.machine()
-
-
 def context_of(chosen, found, missing):
     said = [exe.context(chosen.round_ms) for exe in found]
     together = lambda name: "; ".join(dict.fromkeys(s[name] for s in said if s.get(name)))
     left_out = [together("left_out"), *(f"{name} (not in this build)" for name in missing)]
     load = " ".join(f"{part:.2f}" for part in os.getloadavg())
     return {
-        "machine": f"{processor()}, {len(os.sched_getaffinity(0))} cores, {platform.system()} "
-                   f"{platform.release()}",
-        "load before": f"{load} (other programs make every number below worse)",
+        "machine": machine.summary(),
+        "load before": load,
         "compiler": together("compiler"),
         "build": together("build"),
-        "commit": commit(),
+        "commit": machine.commit(pathlib.Path(__file__).resolve().parent),
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": shlex.join(sys.argv),
         "rounds": f"{chosen.rounds}, each case about {chosen.round_ms} ms, executables interleaved",
@@ -106,17 +79,20 @@ def main():
     found, missing = executables.find(chosen.build)
     if not found:
         sys.exit(f"{chosen.build} has no benchmark executables: build them with Meson first")
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)  # now, not after minutes of measuring
     context = context_of(chosen, found, missing)
     for name, value in context.items():
-        print(f"{name + ':':<13}{value}")
+        print(f"{name + ':':<13} {value}")
     print(flush=True)
     if not plots.AVAILABLE:
         print("The page will have tables but no plots: they need python3-matplotlib.")
+    others = machine.Others()
     results = measure(chosen, found)
+    context["other programs"] = others.sentence()
     if not results.contenders():
         sys.exit(f"no case matches {chosen.filter}")
     terminal.print_all(results)
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    print(f"\nOther programs {context['other programs']}.")
     page.write(chosen.out, context, results)
     raw = chosen.out.with_suffix(".json")
     raw.write_text(json.dumps({"context": context, "cases": results.raw()}, indent=1),

@@ -67,10 +67,11 @@ GOALS = (
 
 
 def table(results):
-    """A header and a row a goal; a column for each ring that was measured."""
+    """A header, and a row for each goal and a column for each ring that was measured."""
     rings = [ring for ring in RINGS if ring in results.contenders()]
-    if not rings:
-        return [], []
-    rows = [[goal.what, goal.bound_text(),
-             *(goal.value_text(goal.value(results, ring)) for ring in rings)] for goal in GOALS]
+    rows = []
+    for goal in GOALS:
+        values = [goal.value(results, ring) for ring in rings]
+        if any(value is not None for value in values):
+            rows.append([goal.what, goal.bound_text(), *map(goal.value_text, values)])
     return ["goal", "bound", *rings], rows
