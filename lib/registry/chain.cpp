@@ -146,7 +146,16 @@ chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept {
 
 void adopt_holds(chain_frame& top) noexcept {
   chain_frame* lowest = &top;
-  while (lowest->parent != nullptr) lowest = lowest->parent;
+  // An awaiter that resumes within its await_suspend leaves the coroutine's chain on the thread.
+  bool there = lowest == here().chain;
+  while (lowest->parent != nullptr) {
+    lowest = lowest->parent;
+    there = there || lowest == here().chain;
+  }
+  if (there) {
+    drop(std::exchange(here().chain, &top));
+    return;
+  }
   lowest->parent = std::exchange(here().chain, &top);
   const std::uint32_t below = lowest->parent == nullptr ? 0 : lowest->parent->mask;
   for (chain_frame* f = &top;; f = f->parent) {

@@ -28,7 +28,7 @@ after_publish inbox_ring::push(request& r, bool last, private_side& mine) noexce
       if (word_.compare_exchange_weak(seen, seen | busy, acquire, relaxed)) {  // I2
         r.next = nullptr;
         mine.first = &r;
-        mine.counted = 0;
+        mine.counted.store(0, relaxed);
         return after_publish::take_over;
       }
     } else {
@@ -41,9 +41,10 @@ after_publish inbox_ring::push(request& r, bool last, private_side& mine) noexce
 }
 
 void inbox_ring::account(private_side& mine) noexcept {
-  if (mine.counted <= 0) return;
-  waiting_.fetch_sub(static_cast<std::uint32_t>(mine.counted), relaxed);
-  mine.counted = 0;
+  const std::size_t done = ended(mine);
+  if (done == 0) return;
+  waiting_.fetch_sub(static_cast<std::uint32_t>(done), relaxed);
+  mine.counted.store(0, relaxed);
 }
 
 request* inbox_ring::next(private_side& mine) noexcept {
@@ -63,7 +64,7 @@ request* inbox_ring::next(private_side& mine) noexcept {
   }
   request* const r = mine.first;
   mine.first = r->link();
-  mine.counted = mine.counted + 1;
+  mine.counted.store(mine.counted.load(relaxed) + 1, relaxed);
   return r;
 }
 

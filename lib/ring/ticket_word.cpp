@@ -37,9 +37,9 @@ arrival ticket_word::close(place& p) noexcept {
 }
 
 bool ticket_word::settle(private_side& mine) noexcept {
-  if (mine.unaccounted != mine.known) return false;
-  const std::uint32_t done = mine.unaccounted;
-  mine.unaccounted = 0;
+  const std::uint32_t done = mine.unaccounted.load(relaxed);
+  if (done != mine.known) return false;
+  mine.unaccounted.store(0, relaxed);
   const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1
   const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
   if (left == 0) return true;  // the last touch
@@ -48,9 +48,9 @@ bool ticket_word::settle(private_side& mine) noexcept {
 }
 
 void ticket_word::account(private_side& mine) noexcept {
-  const std::uint32_t done = mine.unaccounted;
+  const std::uint32_t done = mine.unaccounted.load(relaxed);
   if (done == 0) return;
-  mine.unaccounted = 0;
+  mine.unaccounted.store(0, relaxed);
   const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1, for who owns it after a park
   mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);
 }

@@ -35,7 +35,8 @@ class batch {
     n_ = 0;
   }
 
-  // Only after the section was left or passed on: runs what has no executor on this thread.
+  // Only after the section was left or passed on, or when it closes: runs what has no executor on
+  // this thread.
   void deliver() noexcept {
     flush();
     if (homeless_.first == nullptr) return;

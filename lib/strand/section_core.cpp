@@ -8,6 +8,7 @@
 #include <turnstile/thread_pool.hpp>
 
 #include <bit>
+#include <optional>
 #include <stdexcept>
 
 namespace turnstile::detail {
@@ -27,13 +28,15 @@ std::size_t checked_capacity(std::size_t capacity) {
   return capacity;
 }
 
-std::unique_ptr<const std::string> copy_of(std::string_view name) {
-  return name.empty() ? nullptr : std::make_unique<const std::string>(name);
-}
-
 section_core::closer* const closed_list = reinterpret_cast<section_core::closer*>(1);
 
 }  // namespace
+
+std::unique_ptr<const section_core::options> section_core::keep(std::string_view name,
+                                                                executor_ref executor) {
+  if (name.empty() && !executor) return nullptr;
+  return std::make_unique<const options>(options{std::string(name), executor});
+}
 
 section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity)
     : job(&run_posted),
@@ -41,9 +44,7 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
       bound_(static_cast<bool>(bound_to)),
       mine_(ring_capacity, storage_),
       id_(next_id()),
-      name_(copy_of(name)) {
-  home_ = bound_to;
-}
+      given_(keep(name, bound_to)) {}
 
 section_core::~section_core() {
   if (closers_.load(acquire) == closed_list || ring_.pending() == 0) return;
@@ -56,13 +57,14 @@ std::string label_of(std::string_view name, std::uint32_t id) {
 
 section_statistics section_core::statistics() const noexcept {
   const bool closed = closers_.load(relaxed) == closed_list;
+  const std::size_t not_waiting = section_ring::ended(mine_) + 1;
   const std::size_t pending = closed ? 0 : ring_.pending();
   const std::size_t most = ring_.most_pending();
   section_statistics s;
   s.executions = executions_.load(relaxed);
   s.refused = refused_.load(relaxed);
   s.held = pending != 0;
-  s.waiters = pending == 0 ? 0 : pending - 1;
+  s.waiters = pending <= not_waiting ? 0 : pending - not_waiting;
   s.most_waiters = most == 0 ? 0 : most - 1;
   return s;
 }
@@ -86,8 +88,7 @@ bool section_core::serve(request* r, request* own, batch& done) noexcept {
         done.add(*r);
         return own_served;
       case outcome::closed:
-        done.flush();
-        finish_close();
+        finish_closing(done);
         return own_served;
       case outcome::finished:
         break;
@@ -108,6 +109,15 @@ bool section_core::serve(request* r, request* own, batch& done) noexcept {
     }
   }
   return own_served;
+}
+
+// All that came before has ended when close is done. Coroutines that would go on within this call do
+// so after it, for they may wait for the end.
+void section_core::finish_closing(batch& done) noexcept {
+  std::optional<trampoline> after;
+  if (here().bounce == nullptr) after.emplace();
+  done.deliver();
+  finish_close();
 }
 
 bool section_core::serve(request* r, request* own) noexcept {
@@ -193,7 +203,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 
 // The caller owns the section and gives it away: it is not touched afterwards.
 void section_core::pass_to_executor(request& r) noexcept {
-  executor_ref to = bound_ ? home_ : here().runs_on;
+  executor_ref to = bound_ ? given_->executor : here().runs_on;
   if (!to) to = job_access::home(r);
   if (!to) to = thread_pool::shared();
   ring_.put_back(r, mine_);

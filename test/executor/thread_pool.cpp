@@ -85,8 +85,8 @@ TEST_SUITE("executor") {
     std::atomic<int> n{0};
     async_scope scope;
     {
-      thread_pool pool{1};
       std::binary_semaphore go{0};
+      thread_pool pool{1};
       scope.spawn(schedule_on(pool, [](std::binary_semaphore& s) -> task<> {
         s.acquire();
         co_return;

@@ -7,9 +7,13 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <coroutine>
 #include <doctest/doctest.h>
+#include <exception>
 #include <optional>
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,6 +27,29 @@ namespace {
 task<> enter(critical_section& cs, int& n) {
   co_await cs.execute([&n] { ++n; });
 }
+
+// Goes on within the call that suspends.
+struct at_once {
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) const { h.resume(); }
+  void await_resume() const noexcept {}
+};
+
+// Asks for a section when an error is reported.
+struct asks {
+  static inline critical_section* section = nullptr;
+  static inline bool refused = false;
+  static inline int reports = 0;
+
+  static void note(std::exception_ptr, std::string_view, std::source_location) {
+    ++reports;
+    try {
+      static_cast<void>(section->try_execute([] {}));
+    } catch (const reentry_error&) {
+      refused = true;
+    }
+  }
+};
 
 }  // namespace
 
@@ -236,6 +263,44 @@ TEST_SUITE("registry") {
     g.open();
     CHECK(over);
     CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: an awaiter that resumes within await_suspend leaves a guard to be found once") {
+    critical_section cs{"a"};
+    section_guard kept;
+    bool refused = false;
+    auto take = [](critical_section& s, section_guard& into) -> task<> {
+      into = co_await s.lock();
+      co_await at_once();
+    };
+    const foreign f = [](task<> first, critical_section& s, bool& no) -> foreign {
+      co_await std::move(first);
+      try {
+        co_await s.execute([] {});
+      } catch (const reentry_error&) {
+        no = true;
+      }
+    }(take(cs, kept), cs, refused);
+    CHECK(f.done());
+    CHECK(refused);
+    kept.unlock();
+    int n = 0;
+    sync_wait(enter(cs, n));
+    CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: who is told of unobserved errors holds nothing") {
+    critical_section held{"held"};
+    critical_section posted{"posted"};
+    asks::section = &held;
+    on_unobserved_error(&asks::note);
+    section_guard busy = support::hold(posted);
+    posted.post([] { throw 1; });
+    const section_guard mine = std::move(held.try_lock().value());
+    busy.unlock();
+    on_unobserved_error(nullptr);
+    CHECK(asks::reports == 1);
+    CHECK_FALSE(asks::refused);
   }
 
   TEST_CASE("chain: children of when_all hold what their parent holds, and not each other's") {

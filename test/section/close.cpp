@@ -4,11 +4,15 @@
 #include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
+#include "support/unobserved.hpp"
 
 #include <turnstile/turnstile.hpp>
 
+#include <cstddef>
 #include <doctest/doctest.h>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
@@ -27,6 +31,15 @@ foreign close_it(critical_section& cs, bool& over) {
 foreign run_in(critical_section& cs, int& runs) {
   co_await cs.execute([&runs] { ++runs; });
 }
+
+// Looks around whenever it is given a job.
+struct watching : loop {
+  void post(job& j) noexcept {
+    look();
+    loop::post(j);
+  }
+  std::function<void()> look = [] {};
+};
 
 }  // namespace
 
@@ -161,6 +174,30 @@ TEST_SUITE("section") {
       }(cs));
       CHECK(cs == nullptr);
     }
+  }
+
+  TEST_CASE("close: when it is done, handles are ready and errors were reported") {
+    const support::unobserved errors;
+    watching home;
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    auto handle = cs.submit([] {});
+    cs.post([] { throw 1; });
+    async_scope scope{{.executor = home}};
+    scope.spawn([](critical_section& s) -> task<> { co_await s.close(); }(cs));
+    home.run();
+    bool ready = false;
+    std::size_t reported = 0;
+    home.look = [&] {
+      ready = handle.ready();
+      reported = errors.seen().size();
+    };
+    busy.unlock();
+    CHECK(ready);
+    CHECK(reported == 1);
+    home.run();
+    sync_wait(scope.join());
+    sync_wait(std::move(handle));
   }
 
   TEST_CASE("close: resumes on the executor it left") {

@@ -7,6 +7,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <array>
 #include <doctest/doctest.h>
 #include <stdexcept>
 #include <string>
@@ -132,6 +133,19 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().waiters == 0);
     CHECK(cs.statistics().most_waiters == 5);
     CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("statistics: each of many bodies in a row sees how many wait behind it") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    std::vector<std::size_t> seen;
+    auto look = [&] { seen.push_back(cs.statistics().waiters); };
+    std::vector<foreign> all;
+    std::array<bool, 50> over{};
+    for (bool& o : over) all.push_back(support::await_in_foreign(cs.execute(look), o));
+    support::serve_here([&] { busy.unlock(); });
+    REQUIRE(seen.size() == over.size());
+    for (std::size_t i = 0; i != seen.size(); ++i) CHECK(seen[i] == over.size() - 1 - i);
   }
 
   TEST_CASE("statistics: a body sees itself as holding, and those behind it as waiting") {

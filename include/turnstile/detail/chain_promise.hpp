@@ -95,8 +95,10 @@ class tracked {
         }
         return suspended;
       } else {
+        transfer_scope after{h};
         const std::coroutine_handle<> next = awaiter_.await_suspend(h);
         chain_promise::give_back(outer);
+        after.run();
         return next;
       }
     } catch (...) {

@@ -48,7 +48,8 @@ class inbox_ring {
   struct private_side {
     private_side(std::size_t, storage&) noexcept {}
     guarded<request*> first{nullptr};   // collected, oldest first
-    guarded<std::int32_t> counted{0};   // requests that next gave and that are still in waiting_
+    // Requests that next gave and that are still in waiting_. Relaxed: statistics look at it.
+    atomic<std::int32_t> counted{0};
   };
 
   // One inbox, however many cells are asked for.
@@ -71,20 +72,27 @@ class inbox_ring {
   TURNSTILE_INLINE bool leave(place, private_side& mine) noexcept {
     std::uintptr_t seen = busy;
     if (word_.compare_exchange_strong(seen, 0, release, relaxed)) return true;  // I2
-    mine.counted = 0;
+    mine.counted.store(0, relaxed);
     return false;
   }
-  static void begin(place, private_side& mine) noexcept { mine.counted = 0; }
+  static void begin(place, private_side& mine) noexcept {
+    mine.counted.store(0, relaxed);
+  }
   static void finish(private_side&) noexcept {}
   void account(private_side& mine) noexcept;
   request* next(private_side& mine) noexcept;
   static void put_back(request& r, private_side& mine) noexcept {
     r.next = mine.first;
     mine.first = &r;
-    mine.counted = mine.counted - 1;
+    mine.counted.store(mine.counted.load(relaxed) - 1, relaxed);
   }
 
+  // What waiting_ and the word say; `ended` of them have ended since.
   std::size_t pending() const noexcept;
+  static std::size_t ended(const private_side& mine) noexcept {
+    const std::int32_t n = mine.counted.load(relaxed);
+    return n <= 0 ? 0 : static_cast<std::size_t>(n);
+  }
   std::size_t most_pending() const noexcept { return most_.load(relaxed); }
 
  private:

@@ -67,13 +67,17 @@ class section_core : private job {
   section_core(const section_core&) = delete;
   section_core& operator=(const section_core&) = delete;
 
-  std::string_view name() const noexcept { return name_ == nullptr ? std::string_view{} : *name_; }
+  std::string_view name() const noexcept {
+    return given_ == nullptr ? std::string_view{} : given_->name;
+  }
   std::uint32_t id() const noexcept { return id_; }
   std::string label() const { return label_of(name(), id_); }
   section_statistics statistics() const noexcept;
 
   // True if bodies may not run on this thread: the section has an executor and this is not it.
-  bool bound_elsewhere() const noexcept { return bound_ && home_ != here().runs_on; }
+  bool bound_elsewhere() const noexcept {
+    return bound_ && given_->executor != here().runs_on;
+  }
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
@@ -121,12 +125,21 @@ class section_core : private job {
   void finish_close() noexcept;
 
  private:
+  // What few sections are given, apart so that the others stay small. Not the job's own home_: that
+  // is written whenever the section is posted.
+  struct options {
+    std::string name;
+    executor_ref executor;
+  };
+
+  static std::unique_ptr<const options> keep(std::string_view name, executor_ref executor);
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own) noexcept;
   bool serve(request* r, request* own, batch& done) noexcept;
   void serve_next() noexcept;
   void go_on(request* r, batch& done) noexcept;
+  void finish_closing(batch& done) noexcept;
   void pass_to_executor(request& r) noexcept;
 
   // What arriving requests touch; with the job this is the first line.
@@ -140,7 +153,7 @@ class section_core : private job {
   // Written rarely or never.
   atomic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
-  std::unique_ptr<const std::string> name_;
+  const std::unique_ptr<const options> given_;
 };
 
 }  // namespace turnstile::detail

@@ -112,6 +112,7 @@ class ticket_ring {
   void put_back(request& r, private_side& mine) noexcept;
 
   std::size_t pending() const noexcept { return word_.pending(); }
+  static std::size_t ended(const private_side& mine) noexcept { return ticket_word::ended(mine); }
   std::size_t most_pending() const noexcept { return word_.most_pending(); }
 
  private:

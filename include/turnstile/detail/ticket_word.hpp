@@ -51,7 +51,8 @@ class ticket_word {
 
   struct private_side {
     guarded<std::uint64_t> head{0};         // ticket whose turn it is
-    guarded<std::uint32_t> unaccounted{0};  // requests finished since the word was last told
+    // Requests finished since the word was last told. Relaxed: statistics look at it from anywhere.
+    atomic<std::uint32_t> unaccounted{0};
     guarded<std::uint32_t> known{0};        // pending requests when it was
   };
 
@@ -79,7 +80,7 @@ class ticket_word {
     const std::uint64_t was = word_.fetch_sub(1, acq_rel);  // W1
     if ((was & pending_mask) == 1) [[likely]] return true;
     mine.head = (ticket_of(p) + 1) & ticket_mask;
-    mine.unaccounted = 0;
+    mine.unaccounted.store(0, relaxed);
     mine.known = static_cast<std::uint32_t>((was & pending_mask) - 1);
     return false;
   }
@@ -87,14 +88,14 @@ class ticket_word {
   // The caller owns the section with the request that arrived at `p`, which is not done yet.
   static void begin(place p, private_side& mine) noexcept {
     mine.head = ticket_of(p);
-    mine.unaccounted = 0;
+    mine.unaccounted.store(0, relaxed);
     mine.known = 1;
   }
 
   // The request whose turn it was is done.
   static void finish(private_side& mine) noexcept {
     mine.head = (mine.head + 1) & ticket_mask;
-    mine.unaccounted = mine.unaccounted + 1;
+    mine.unaccounted.store(mine.unaccounted.load(relaxed) + 1, relaxed);
   }
 
   // Looks at the word if the owner knows of nothing pending any more. True: idle.
@@ -103,7 +104,11 @@ class ticket_word {
   // Tells the word what is finished. At least one pending request is not.
   void account(private_side& mine) noexcept;
 
+  // What the word knows of; `ended` of them have ended since.
   std::size_t pending() const noexcept { return word_.load(relaxed) & pending_mask; }
+  static std::size_t ended(const private_side& mine) noexcept {
+    return mine.unaccounted.load(relaxed);
+  }
   std::size_t most_pending() const noexcept { return most_.load(relaxed); }
 
  private:

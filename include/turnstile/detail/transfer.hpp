@@ -9,6 +9,7 @@
 #include <turnstile/detail/thread_state.hpp>
 
 #include <coroutine>
+#include <optional>
 
 namespace turnstile::detail {
 
@@ -22,13 +23,21 @@ struct transfer_node {
 // the order that tail calls would have.
 class relay {
  public:
-  relay() noexcept : outer_(here().transfers) { here().transfers = this; }
+  relay() noexcept : relay(std::coroutine_handle<>{}) {}
+  // Takes what `h` transfers to, and `run_waiting` runs it.
+  explicit relay(std::coroutine_handle<> h) noexcept
+      : outer_(here().transfers), running_(h.address()) {
+    here().transfers = this;
+  }
   ~relay() { here().transfers = outer_; }
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
 
   void run(std::coroutine_handle<> h) noexcept {
     resume(h);
+    run_waiting();
+  }
+  void run_waiting() noexcept {
     while (first_ != nullptr) {
       const std::coroutine_handle<> to = first_->to;
       first_ = first_->next;
@@ -36,9 +45,9 @@ class relay {
     }
   }
 
-  // Only a coroutine that this loop has resumed will return to it soon. Others were resumed by
+  // Only a coroutine that this loop stands behind will return to it soon. Others were resumed by
   // somebody's own code, which may wait for what the transfer leads to.
-  bool resumed(std::coroutine_handle<> h) const noexcept { return running_ == h.address(); }
+  bool stands_behind(std::coroutine_handle<> h) const noexcept { return running_ == h.address(); }
 
   void push(transfer_node& n) noexcept {
     n.next = first_;
@@ -52,7 +61,7 @@ class relay {
   }
 
   relay* outer_;
-  void* running_ = nullptr;
+  void* running_;
   transfer_node* first_ = nullptr;
 };
 
@@ -66,6 +75,27 @@ inline void run_to_suspension(std::coroutine_handle<> h) {
 #endif
 }
 
+// Around the await_suspend of a coroutine that has something to put right before what it transfers to
+// may run.
+class transfer_scope {
+ public:
+#if TURNSTILE_TAIL_TRANSFER
+  explicit transfer_scope(std::coroutine_handle<>) noexcept {}
+  void run() noexcept {}
+#else
+  explicit transfer_scope(std::coroutine_handle<> h) noexcept {
+    const relay* const r = here().transfers;
+    if (r == nullptr || !r->stands_behind(h)) waiting_.emplace(h);
+  }
+  void run() noexcept {
+    if (waiting_) waiting_->run_waiting();
+  }
+
+ private:
+  std::optional<relay> waiting_;
+#endif
+};
+
 // To be returned from the await_suspend of `from`. `node` lives as long as the coroutine behind `to`
 // waits.
 inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::coroutine_handle<> to,
@@ -76,7 +106,7 @@ inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::corou
   return to;
 #else
   relay* const r = here().transfers;
-  if (r != nullptr && r->resumed(from)) {
+  if (r != nullptr && r->stands_behind(from)) {
     node.to = to;
     r->push(node);
   } else {
