@@ -297,7 +297,7 @@ TEST_SUITE("registry") {
     section_guard busy = support::hold(posted);
     posted.post([] { throw 1; });
     const section_guard mine = std::move(held.try_lock().value());
-    busy.unlock();
+    support::serve_here([&] { busy.unlock(); });
     on_unobserved_error(nullptr);
     CHECK(asks::reports == 1);
     CHECK_FALSE(asks::refused);

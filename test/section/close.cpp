@@ -192,7 +192,7 @@ TEST_SUITE("section") {
       ready = handle.ready();
       reported = errors.seen().size();
     };
-    busy.unlock();
+    support::serve_here([&] { busy.unlock(); });
     CHECK(ready);
     CHECK(reported == 1);
     home.run();
