@@ -1,6 +1,9 @@
 // thread_pool.cpp - workers that run their own jobs, then those from outside, then each other's.
 
+#include "executor/hand_back.hpp"
 #include "executor/injector.hpp"
+#include "executor/mailbox.hpp"
+#include "executor/pace.hpp"
 #include "executor/run_queue.hpp"
 #include "executor/sleepers.hpp"
 
@@ -18,20 +21,29 @@
 namespace turnstile {
 namespace detail {
 
-namespace {
-
 struct worker {
   pool_core* pool = nullptr;
   std::uint32_t index = 0;
   std::uint32_t random = 0;  // xorshift state: which victim to try first
   std::uint32_t tick = 0;
+  std::vector<pace> others;  // how this one sees them, by index
   run_queue queue;
+  injector overflow;  // what does not fit into the queue
+  mailbox mail;
   // Bodies of sections run here, as of the end of the last job. Relaxed: thieves judge by it.
   atomic<std::uint32_t> executions{0};
   std::thread thread;
+
+  // Hints.
+  bool has_backlog() const noexcept {
+    return queue.has_backlog() || mail.has_any() || overflow.size() != 0;
+  }
+  bool looks_empty() const noexcept {
+    return queue.looks_empty() && mail.looks_empty() && overflow.looks_empty();
+  }
 };
 
-thread_local worker* this_worker = nullptr;
+namespace {
 
 // Jobs from outside are looked at after so many of a worker's own, so that they cannot starve;
 // the number is tokio's.
@@ -44,6 +56,9 @@ constexpr int looks_before_sleep = 20;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
+constexpr std::chrono::microseconds shortest_nap = 50us;
+constexpr std::chrono::microseconds longest_nap = 200us;
+
 void spin_for(std::chrono::nanoseconds time) noexcept {
   const auto end = steady_clock::now() + time;
   do {
@@ -51,35 +66,35 @@ void spin_for(std::chrono::nanoseconds time) noexcept {
   } while (steady_clock::now() < end);
 }
 
-// Would a thief help? A worker whose jobs are little more than bodies of sections would only be
-// contended with: each stolen coroutine would bring the section's lines over and lose its turn there,
-// at several times the cost of running it where it is. So such a worker is left alone as long as it
-// runs a body every 150 ns (bench/counter against bench/think; lib/executor/README.md, Decisions).
-bool worth_helping(const worker& w) noexcept {
-  const std::uint32_t before = w.executions.load(relaxed);
-  spin_for(5us);
-  if (w.executions.load(relaxed) == before) return true;
-  constexpr auto observation = 20us;  // long enough for several turns of 32 bodies
-  spin_for(observation);
-  constexpr std::uint32_t most = observation / 150ns;
-  return w.executions.load(relaxed) - before < most;
+// Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer.
+bool worth_helping(worker& thief, const worker& w) noexcept {
+  pace& seen = thief.others[w.index];
+  if (seen.is_outdated(steady_clock::now())) {
+    const std::uint32_t before = w.executions.load(relaxed);
+    seen.begin(before, steady_clock::now());
+    spin_for(5us);
+    if (w.executions.load(relaxed) == before) return true;
+    spin_for(pace::shortest_look);
+  }
+  return !seen.look(w.executions.load(relaxed), steady_clock::now());
 }
 
 }  // namespace
 
 class pool_core {
  public:
-  explicit pool_core(unsigned threads) : workers_(threads) {
+  pool_core(unsigned threads, executor_ref self) : self_(self), workers_(threads) {
     for (unsigned i = 0; i != threads; ++i) {
       workers_[i].pool = this;
       workers_[i].index = i;
       workers_[i].random = i * 2654435769u + 1;
+      workers_[i].others.resize(threads);
     }
     start();
   }
 
   ~pool_core() {
-    if (this_worker != nullptr && this_worker->pool == this) {
+    if (here().as_worker != nullptr && here().as_worker->pool == this) {
       contract_break("", "a thread_pool is destroyed on one of its own threads", {});
     }
     stop();
@@ -88,13 +103,18 @@ class pool_core {
   unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()); }
 
   void post(job* first, job* last, std::size_t n) noexcept {
-    worker* const w = this_worker;
-    if (w != nullptr && w->pool == this && n <= w->queue.room()) {
-      w->queue.append(first, static_cast<std::uint32_t>(n));
+    worker* const w = here().as_worker;
+    if (w != nullptr && w->pool == this) {
+      keep(*w, first, last, n);
       sleepers_.wake_one();
     } else {
       injector_.push(first, last, n, sleepers_);
     }
+  }
+
+  void hand_back(worker& to, job* first, job* last) noexcept {
+    to.mail.push(first, last);
+    sleepers_.wake_one();
   }
 
  private:
@@ -119,33 +139,66 @@ class pool_core {
   }
 
   void work(worker& w) noexcept {
-    this_worker = &w;
+    here().pool = self_;
+    here().as_worker = &w;
     here().crowded = []() noexcept {
-      return this_worker->queue.has_backlog() || this_worker->pool->injector_.size() != 0;
+      const worker& me = *here().as_worker;
+      return me.has_backlog() || me.pool->injector_.size() != 0;
     };
     while (job* const j = next_job(w)) {
       j->run();  // j may be gone
       w.executions.store(begin_turn(), relaxed);
     }
-    this_worker = nullptr;
+    here().as_worker = nullptr;
   }
 
   job* next_job(worker& w) noexcept {
     if (++w.tick % own_jobs_at_a_stretch == 0) {
       if (job* const j = from_outside(w)) return j;
     }
+    if (w.mail.has_any()) keep_mail(w, w.mail.take());
     if (job* const j = w.queue.take()) return j;
+    if (job* const j = from_overflow(w, w)) return j;
     if (job* const j = from_outside(w)) return j;
     return search(w);
+  }
+
+  // By the worker itself.
+  void keep(worker& w, job* first, job* last, std::size_t n) noexcept {
+    if (w.overflow.size() == 0 && n <= w.queue.room()) {
+      w.queue.append(first, static_cast<std::uint32_t>(n));
+    } else {
+      w.overflow.push(first, last, n, sleepers_);
+    }
+  }
+  void keep_mail(worker& w, const mailbox::chain& mail) noexcept {
+    if (mail.n != 0) keep(w, mail.first, mail.last, mail.n);
+  }
+
+  // The first of some jobs that were taken for `w`, whose queue has room for the others.
+  static job* first_of(worker& w, const injector::chain& taken) noexcept {
+    if (taken.n > 1) w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));
+    return taken.first;
+  }
+
+  static job* from_overflow(worker& w, worker& from) noexcept {
+    const std::size_t half = from.overflow.size() / 2 + 1;
+    return first_of(w, from.overflow.take(std::min<std::size_t>(half, run_queue::capacity / 2)));
   }
 
   // The oldest job from outside; a fair share of the others goes into the worker's own queue.
   job* from_outside(worker& w) noexcept {
     const std::size_t share = injector_.size() / workers_.size() + 1;
     const auto room = std::min<std::uint32_t>(w.queue.room(), run_queue::capacity / 2);
-    const injector::chain taken = injector_.take(std::min<std::size_t>(share, room + 1));
-    if (taken.n > 1) w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));
-    return taken.first;
+    return first_of(w, injector_.take(std::min<std::size_t>(share, room + 1)));
+  }
+
+  // By a worker without jobs.
+  job* steal_from(worker& w, worker& victim) noexcept {
+    if (job* const j = w.queue.steal_from(victim.queue)) return j;
+    if (job* const j = from_overflow(w, victim)) return j;
+    keep_mail(w, victim.mail.take());
+    return w.queue.take();
   }
 
   // Takes from others; `busy` if there would be something that is better left where it is.
@@ -156,10 +209,10 @@ class pool_core {
     const std::size_t n = workers_.size();
     for (std::size_t i = 0, at = w.random % n; i != n; ++i, at = at + 1 == n ? 0 : at + 1) {
       worker& victim = workers_[at];
-      if (at == w.index || !victim.queue.has_backlog()) continue;
-      if (!worth_helping(victim)) {
+      if (at == w.index || !victim.has_backlog()) continue;
+      if (!worth_helping(w, victim)) {
         busy = true;
-      } else if (job* const j = w.queue.steal_from(victim.queue)) {
+      } else if (job* const j = steal_from(w, victim)) {
         return j;
       }
     }
@@ -190,12 +243,16 @@ class pool_core {
   }
 
   job* look_round(worker& w) noexcept {
+    auto nap = shortest_nap;
     for (int look = 0; look != looks_before_sleep; ++look) {
       bool busy = false;
+      keep_mail(w, w.mail.take());
+      if (job* const j = w.queue.take()) return j;
       if (job* const j = steal(w, busy)) return j;
       if (busy) {
         // Look again soon, in case that worker's jobs grow long, but leave it and the core alone.
-        std::this_thread::sleep_for(50us);
+        std::this_thread::sleep_for(nap);
+        nap = std::min(nap * 2, longest_nap);
         look = 0;
       } else {
         spin_for(1us);
@@ -206,9 +263,10 @@ class pool_core {
 
   bool anything_to_do() const noexcept {
     return !injector_.looks_empty() ||
-           std::ranges::any_of(workers_, [](const worker& w) { return !w.queue.looks_empty(); });
+           std::ranges::any_of(workers_, [](const worker& w) { return !w.looks_empty(); });
   }
 
+  const executor_ref self_;
   std::vector<worker> workers_;
   injector injector_;
   sleepers sleepers_;
@@ -217,11 +275,13 @@ class pool_core {
   atomic<bool> done_{false};
 };
 
+void hand_back(worker& to, job* first, job* last) noexcept { to.pool->hand_back(to, first, last); }
+
 }  // namespace detail
 
 thread_pool::thread_pool(unsigned threads) {
   if (threads == 0) throw std::invalid_argument("turnstile: a thread_pool needs at least 1 thread");
-  core_ = std::make_unique<detail::pool_core>(threads);
+  core_ = std::make_unique<detail::pool_core>(threads, *this);
 }
 
 thread_pool::~thread_pool() = default;

@@ -1,9 +1,12 @@
-// batch.hpp - finished requests on their way back, handed over in one go per executor.
+// batch.hpp - finished requests on their way back, handed over in one go per place they go to.
 #pragma once
+
+#include "executor/hand_back.hpp"
 
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
+#include <array>
 #include <cstddef>
 
 namespace turnstile::detail {
@@ -14,25 +17,25 @@ class batch {
   batch(const batch&) = delete;
   batch& operator=(const batch&) = delete;
 
+  // What was served for other workers of this thread's pool stays here from now on, or goes back.
+  void keep_here(bool keep) noexcept { keep_ = keep; }
+
   void add(request& r) noexcept {
-    const executor_ref home = job_access::home(r);
-    if (!home) {
-      append(homeless_, r);
-      return;
+    if (const executor_ref home = job_access::home(r)) {
+      worker* const to = worker_for(r, home);
+      pile& p = pile_for(home, to);
+      p.jobs.append(r);
+      ++p.n;
+    } else {
+      homeless_.append(r);
     }
-    if (home != to_) flush();
-    to_ = home;
-    append(posted_, r);
-    ++n_;
   }
 
   // Gives everything that has an executor to it. Allowed while another request is pending, or after
   // the section was left.
   void flush() noexcept {
-    if (n_ == 0) return;
-    to_.post(posted_.first, posted_.last, n_);  // they may be gone
-    posted_ = {};
-    n_ = 0;
+    for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);
+    used_ = 0;
   }
 
   // Only after the section was left or passed on, or when it closes: runs what has no executor on
@@ -53,18 +56,48 @@ class batch {
   struct list {
     job* first = nullptr;
     job* last = nullptr;
+
+    void append(job& j) noexcept {
+      j.next = nullptr;
+      *(first == nullptr ? &first : &last->next) = &j;
+      last = &j;
+    }
   };
 
-  static void append(list& to, job& j) noexcept {
-    j.next = nullptr;
-    *(to.first == nullptr ? &to.first : &to.last->next) = &j;
-    to.last = &j;
+  // All that goes to one executor, or to one of its workers.
+  struct pile {
+    executor_ref to;
+    worker* via;
+    list jobs;
+    std::size_t n;
+  };
+
+  // Null: the executor may choose.
+  worker* worker_for(const request& r, executor_ref home) const noexcept {
+    const thread_state& t = here();
+    return keep_ || r.back_to == t.as_worker || home != t.pool ? nullptr : r.back_to;
   }
 
-  executor_ref to_;
-  list posted_;
+  pile& pile_for(executor_ref to, worker* via) noexcept {
+    for (std::size_t i = 0; i != used_; ++i) {
+      if (piles_[i].via == via && piles_[i].to == to) return piles_[i];
+    }
+    if (used_ == piles_.size()) flush();
+    return piles_[used_++] = {to, via, {}, 0};
+  }
+
+  static void send(const pile& p) noexcept {
+    if (p.via != nullptr) {
+      hand_back(*p.via, p.jobs.first, p.jobs.last);  // they may be gone
+    } else {
+      p.to.post(p.jobs.first, p.jobs.last, p.n);  // they may be gone
+    }
+  }
+
+  std::array<pile, 4> piles_;  // the first `used_`
+  std::size_t used_ = 0;
   list homeless_;
-  std::size_t n_ = 0;
+  bool keep_ = false;
 };
 
 }  // namespace turnstile::detail

@@ -1,33 +1,58 @@
 // budget.hpp - how long one thread serves others before it passes the section on.
 //
-// A drain ends after 32 bodies or 50 us, whichever comes first: folly's strand serves 32, and 50 us
-// is what a caller may lose to others without noticing. The clock costs as much as a short body, so
-// it is read after 1, 2, 4, ... bodies, and after each one once a quarter of the time is gone.
+// A drain ends after 50 us, which is what others may lose without noticing. One that some caller does
+// besides its own business ends after 32 bodies too, as folly's strand does. One that is a job of its
+// own does not: 1000 coroutines that ask again as soon as they are served would queue up behind it
+// faster than 32 at a time are served, and each would be queued, for ever (bench/counter).
+//
+// Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The clock
+// costs as much as a short body, so it is read after 1, 2, 4, ... bodies, or every 2 us if that is
+// more often.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 
 namespace turnstile::detail {
 
 class budget {
  public:
-  static constexpr unsigned most_bodies = 32;
-  static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
+  using clock = std::chrono::steady_clock;
 
-  // Called after each body. True: pass the section on.
-  bool spent() noexcept {
+  static constexpr int callers = 32;  // bodies
+  static constexpr int jobs = std::numeric_limits<int>::max();
+  static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
+  static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
+
+  enum class [[nodiscard]] verdict : std::uint8_t { go_on, hand_back, pass_on };
+
+  explicit budget(int bodies) noexcept : most_bodies_(bodies) {}
+
+  // Called after each body that another one follows.
+  verdict after_body() noexcept {
     ++bodies_;
-    if (bodies_ >= most_bodies) return true;
-    if (bodies_ < next_look_) return false;
-    const auto gone = std::chrono::steady_clock::now() - begun_;
-    next_look_ = gone * 4 < most_time ? bodies_ * 2 : bodies_ + 1;
-    return gone >= most_time;
+    if (bodies_ >= most_bodies_) return verdict::pass_on;
+    if (bodies_ < next_look_) return verdict::go_on;
+    const clock::time_point now = clock::now();
+    const auto gone = now - begun_;
+    if (gone >= most_time) return verdict::pass_on;
+    const auto soon = hand_back_after * bodies_ / std::max(gone, clock::duration(1));
+    next_look_ = bodies_ + static_cast<int>(std::clamp<std::int64_t>(soon, 1, bodies_));
+    if (now - handed_back_ < hand_back_after) return verdict::go_on;
+    handed_back_ = now;
+    return verdict::hand_back;
   }
 
+  clock::time_point begun() const noexcept { return begun_; }
+
  private:
-  unsigned bodies_ = 0;
-  unsigned next_look_ = 1;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  const int most_bodies_;
+  int bodies_ = 0;
+  int next_look_ = 1;
+  const clock::time_point begun_ = clock::now();
+  clock::time_point handed_back_ = begun_;
 };
 
 }  // namespace turnstile::detail

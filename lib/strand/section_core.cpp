@@ -1,5 +1,6 @@
 // section_core.cpp - serving a section's requests. The protocol is in the header.
 
+#include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
 
@@ -27,6 +28,8 @@ std::size_t checked_capacity(std::size_t capacity) {
   }
   return capacity;
 }
+
+constinit thread_local pace this_pace;
 
 section_core::closer* const closed_list = reinterpret_cast<section_core::closer*>(1);
 
@@ -71,9 +74,10 @@ section_statistics section_core::statistics() const noexcept {
 
 // The loop that everything comes down to: one request after the other, until the section is left,
 // passed on, or owned by a body or a guard.
-bool section_core::serve(request* r, request* own, batch& done) noexcept {
+bool section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
   bool own_served = false;
-  budget left;
+  budget left(most_bodies);
+  done.keep_here(this_pace.look(bodies_run_here(), left.begun()));
   while (r != nullptr) {
     if (r->may_wait) {
       // The body may go on elsewhere before start returns, so nothing may be owed by then.
@@ -101,12 +105,15 @@ bool section_core::serve(request* r, request* own, batch& done) noexcept {
       done.add(*r);
     }
     r = ring_.next(mine_);
-    if (r != nullptr && left.spent()) {
-      ring_.account(mine_);
-      done.flush();
-      pass_to_executor(*r);
+    if (r == nullptr) break;
+    const budget::verdict go = left.after_body();
+    if (go == budget::verdict::go_on) continue;
+    ring_.account(mine_);
+    if (go == budget::verdict::pass_on) {
+      pass_to_executor(*r);  // before what is handed back here: others may take that and overlap
       break;
     }
+    done.flush();
   }
   return own_served;
 }
@@ -120,21 +127,21 @@ void section_core::finish_closing(batch& done) noexcept {
   finish_close();
 }
 
-bool section_core::serve(request* r, request* own) noexcept {
+bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
   batch done;
-  const bool own_served = serve(r, own, done);
+  const bool own_served = serve(r, own, done, most_bodies);
   done.deliver();
   return own_served;
 }
 
 // The section is left, or what comes next is served here or on the executor.
 void section_core::serve_next() noexcept {
-  if (request* const r = ring_.next(mine_)) serve(r, nullptr);
+  if (request* const r = ring_.next(mine_)) serve(r, nullptr, budget::callers);
 }
 
 bool section_core::serve_first(place p, request& r, request* own) noexcept {
   section_ring::begin(p, mine_);
-  return serve(&r, own);
+  return serve(&r, own, budget::callers);
 }
 
 void section_core::post_first(place p, request& r) noexcept {
@@ -153,7 +160,7 @@ section_core::published section_core::publish(request& r, place p, request* own)
     pass_to_executor(*next);
     return published::waiting;
   }
-  const bool own_served = serve(next, own, done);
+  const bool own_served = serve(next, own, done, budget::callers);
   done.deliver();
   return own_served ? published::own_served : published::waiting;
 }
@@ -196,7 +203,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
     done.flush();
     pass_to_executor(*r);
   } else {
-    serve(r, nullptr, done);
+    serve(r, nullptr, done, budget::callers);
   }
   done.deliver();
 }
@@ -212,7 +219,7 @@ void section_core::pass_to_executor(request& r) noexcept {
 
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
-  s.serve(s.ring_.next(s.mine_), nullptr);
+  s.serve(s.ring_.next(s.mine_), nullptr, budget::jobs);
 }
 
 bool section_core::add_closer(closer& c) noexcept {

@@ -1,4 +1,4 @@
-// budget.cpp - nobody serves others for long: after 32 bodies the section goes to an executor.
+// budget.cpp - nobody serves others for long: after 32 bodies or 50 us the section goes to an executor.
 
 #include "support/foreign.hpp"
 #include "support/hold.hpp"
@@ -24,6 +24,16 @@ task<> count(critical_section& cs, int& n) {
   co_await cs.execute([&n] { ++n; });
 }
 
+task<> count_for(critical_section& cs, int& n, std::chrono::steady_clock::duration time) {
+  auto body = [&n, time] {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    ++n;
+  };
+  co_await cs.execute(body);
+}
+
 }  // namespace
 
 TEST_SUITE("path") {
@@ -44,21 +54,22 @@ TEST_SUITE("path") {
     sync_wait(scope.join());
   }
 
-  TEST_CASE("budget: one turn on the executor serves at most 32, and others run in between") {
+  TEST_CASE("budget: the section's turn on an executor ends too, and others run in between") {
     loop home;
     critical_section cs;
     int ran = 0;
-    int most_in_a_turn = 0;
     section_guard busy = support::hold(cs);
     async_scope scope{{.executor = home}};
-    for (int i = 0; i != 300; ++i) scope.spawn(count(cs, ran));
+    for (int i = 0; i != 20; ++i) scope.spawn(count_for(cs, ran, std::chrono::microseconds(60)));
     home.run();
     busy.unlock();
+    CHECK(ran == 1);
+    int most_in_a_turn = 0;
     for (int before = ran; home.run_one(); before = ran) {
       most_in_a_turn = std::max(most_in_a_turn, ran - before);
     }
-    CHECK(ran == 300);
-    CHECK(most_in_a_turn <= most_bodies);
+    CHECK(ran == 20);
+    CHECK(most_in_a_turn == 1);
     sync_wait(scope.join());
   }
 
@@ -89,16 +100,7 @@ TEST_SUITE("path") {
     int ran = 0;
     section_guard busy = support::hold(cs);
     async_scope scope{{.executor = home}};
-    for (int i = 0; i != 10; ++i) {
-      scope.spawn([](critical_section& s, int& n) -> task<> {
-        co_await s.execute([&n] {
-          const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-          while (std::chrono::steady_clock::now() < end) {
-          }
-          ++n;
-        });
-      }(cs, ran));
-    }
+    for (int i = 0; i != 10; ++i) scope.spawn(count_for(cs, ran, std::chrono::milliseconds(1)));
     home.run();
     busy.unlock();
     CHECK(ran == 1);

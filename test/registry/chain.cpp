@@ -296,8 +296,10 @@ TEST_SUITE("registry") {
     on_unobserved_error(&asks::note);
     section_guard busy = support::hold(posted);
     posted.post([] { throw 1; });
-    const section_guard mine = std::move(held.try_lock().value());
-    support::serve_here([&] { busy.unlock(); });
+    support::serve_here([&] {
+      const section_guard mine = std::move(held.try_lock().value());
+      busy.unlock();
+    });
     on_unobserved_error(nullptr);
     CHECK(asks::reports == 1);
     CHECK_FALSE(asks::refused);

@@ -7,6 +7,8 @@
 
 namespace turnstile::detail {
 
+struct worker;
+
 // What became of a request that got its turn.
 enum class [[nodiscard]] outcome : std::uint8_t {
   finished,   // the body ran: hand the request back
@@ -24,6 +26,7 @@ struct request : job {
 
   std::uint64_t ticket;  // its place in the order; written before it is published
   step start;            // runs the body
+  worker* back_to;       // of the home's workers the one it left; null if it does not matter
   bool may_wait;         // start may say suspended or granted
 
   request* link() const noexcept { return static_cast<request*>(next); }

@@ -135,8 +135,8 @@ class section_core : private job {
   static std::unique_ptr<const options> keep(std::string_view name, executor_ref executor);
   static void run_posted(job& self) noexcept;
 
-  bool serve(request* r, request* own) noexcept;
-  bool serve(request* r, request* own, batch& done) noexcept;
+  bool serve(request* r, request* own, int most_bodies) noexcept;
+  bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve_next() noexcept;
   void go_on(request* r, batch& done) noexcept;
   void finish_closing(batch& done) noexcept;

@@ -50,6 +50,7 @@ class section_request : protected suspended<request> {
 
   void suspend_as(std::coroutine_handle<> h, step start, bool may_wait) noexcept {
     suspend(h, resume_on_ ? resume_on_ : here().runs_on);
+    back_to = resume_on_ ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
     phase_ = phase::waiting;

@@ -170,6 +170,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     request::work_ = &deliver;
     request::home_ = {};
     request::start = &begin_body;
+    request::back_to = nullptr;
     request::may_wait = may_wait_;
   }
 

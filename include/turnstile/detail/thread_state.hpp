@@ -10,6 +10,7 @@ namespace turnstile::detail {
 
 class trampoline;
 class relay;
+struct worker;
 
 // How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
 // same as a drain's budget.
@@ -18,6 +19,8 @@ inline constexpr std::int32_t executions_in_a_turn = 32;
 struct thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
+  executor_ref pool;             // whose worker this thread is, for good; empty on others
+  worker* as_worker = nullptr;   // of that pool
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
   std::int32_t turn_left = executions_in_a_turn;  // bodies until others get a turn on this thread
@@ -91,6 +94,12 @@ inline std::uint32_t begin_turn() noexcept {
   t.executions += static_cast<std::uint32_t>(executions_in_a_turn - t.turn_left);
   t.turn_left = executions_in_a_turn;
   return t.executions;
+}
+
+// The worker that what runs here should come back to, if there is one.
+inline worker* home_worker() noexcept {
+  const thread_state& t = here();
+  return t.as_worker != nullptr && t.runs_on == t.pool ? t.as_worker : nullptr;
 }
 
 bool others_wait_here() noexcept;

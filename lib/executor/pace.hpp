@@ -1,0 +1,59 @@
+// pace.hpp - how fast bodies of sections run on a thread: is there work between them worth sharing?
+//
+// A thread whose coroutines do little but run bodies is brisk: one body every 150 ns or faster. What it
+// serves for others then stays with it, and idle workers leave it alone, because a coroutine that runs
+// elsewhere would bring the section's lines over and wait for its turn there, at several times the
+// cost (bench/counter against bench/think; README.md, Decisions).
+#pragma once
+
+#include <turnstile/detail/thread_state.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace turnstile::detail {
+
+using pace_clock = std::chrono::steady_clock;
+
+// Judges from how many bodies had run when it looked.
+class pace {
+ public:
+  // Long enough for several turns of 32 bodies; after the longest it would mix two phases.
+  static constexpr std::chrono::microseconds shortest_look{20};
+  static constexpr std::chrono::milliseconds longest_look{1};
+
+  static constexpr bool is_brisk(std::uint32_t bodies, pace_clock::duration time) noexcept {
+    return bodies * std::chrono::nanoseconds(150) >= time;
+  }
+
+  // The first look after a long time only begins.
+  bool is_outdated(pace_clock::time_point now) const noexcept { return now - begun_ > longest_look; }
+  void begin(std::uint32_t bodies, pace_clock::time_point now) noexcept {
+    bodies_ = bodies;
+    begun_ = now;
+  }
+
+  bool look(std::uint32_t bodies, pace_clock::time_point now) noexcept {
+    const auto time = now - begun_;
+    if (time > longest_look) {
+      begin(bodies, now);
+    } else if (time >= shortest_look) {
+      brisk_ = is_brisk(bodies - bodies_, time);
+      begin(bodies, now);
+    }
+    return brisk_;
+  }
+
+ private:
+  pace_clock::time_point begun_{};
+  std::uint32_t bodies_ = 0;
+  bool brisk_ = false;
+};
+
+// How many bodies have run on this thread, ever.
+inline std::uint32_t bodies_run_here() noexcept {
+  const thread_state& t = here();
+  return t.executions + static_cast<std::uint32_t>(executions_in_a_turn - t.turn_left);
+}
+
+}  // namespace turnstile::detail
