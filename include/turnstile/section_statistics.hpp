@@ -13,7 +13,7 @@ struct section_statistics {
   std::uint64_t withdrawn = 0;   ///< requests that ended before they started, by their own wish
   std::uint64_t refused = 0;     ///< requests that were never accepted
   std::size_t waiters = 0;       ///< requests queued now
-  std::size_t most_waiters = 0;  ///< the most there ever were, or up to 32 more
+  std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended
   bool held = false;             ///< a body runs or a guard is owned
 };
 

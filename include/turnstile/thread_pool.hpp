@@ -20,8 +20,10 @@ class pool_core;
 /// Threads    `post` from any thread; construction and destruction from one
 /// Order      a worker's own jobs are begun in the order it posted them, unless stolen; none across
 ///            workers
-/// Progress   posting from a worker is wait-free until its queue of 256 is full; from elsewhere it
-///            takes a lock for the length of a list splice
+/// Resumes    a coroutine that waited for a section goes on on the worker it left, unless another one
+///            that is idle takes it, or the worker that served it does little but run bodies
+/// Progress   posting from a worker is wait-free while its queue of 256 has room; beyond that, and
+///            from elsewhere, it takes a lock for the length of a list splice
 /// Lifetime   the destructor runs what is queued, then joins; it must not run on one of the threads
 class thread_pool {
  public:

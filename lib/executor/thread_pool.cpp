@@ -156,11 +156,15 @@ class pool_core {
     if (++w.tick % own_jobs_at_a_stretch == 0) {
       if (job* const j = from_outside(w)) return j;
     }
-    if (w.mail.has_any()) keep_mail(w, w.mail.take());
-    if (job* const j = w.queue.take()) return j;
-    if (job* const j = from_overflow(w, w)) return j;
+    if (job* const j = own_job(w)) return j;
     if (job* const j = from_outside(w)) return j;
     return search(w);
+  }
+
+  job* own_job(worker& w) noexcept {
+    if (w.mail.has_any()) keep_mail(w, w.mail.take());
+    if (job* const j = w.queue.take()) return j;
+    return from_overflow(w, w);
   }
 
   // By the worker itself.
@@ -198,7 +202,7 @@ class pool_core {
     if (job* const j = w.queue.steal_from(victim.queue)) return j;
     if (job* const j = from_overflow(w, victim)) return j;
     keep_mail(w, victim.mail.take());
-    return w.queue.take();
+    return own_job(w);
   }
 
   // Takes from others; `busy` if there would be something that is better left where it is.
@@ -246,8 +250,7 @@ class pool_core {
     auto nap = shortest_nap;
     for (int look = 0; look != looks_before_sleep; ++look) {
       bool busy = false;
-      keep_mail(w, w.mail.take());
-      if (job* const j = w.queue.take()) return j;
+      if (job* const j = own_job(w)) return j;
       if (job* const j = steal(w, busy)) return j;
       if (busy) {
         // Look again soon, in case that worker's jobs grow long, but leave it and the core alone.

@@ -1,6 +1,7 @@
 // thread_pool.cpp - threads that run jobs and steal from each other.
 
 #include "support/counted.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -38,6 +39,18 @@ task<> post_and_block(thread_pool& pool, async_scope& scope, std::latch& ran, in
     }(ran)));
   }
   ran.wait();
+  co_return;
+}
+
+// Whichever worker runs this stands still until the coroutine that waits for the section went on.
+task<> block_and_unlock(critical_section& cs, section_guard& busy, thread_pool& pool,
+                        async_scope& scope, std::latch& served) {
+  support::wait_for_waiters(cs, 1);
+  scope.spawn(schedule_on(pool, [](section_guard& g) -> task<> {
+    g.unlock();
+    co_return;
+  }(busy)));
+  served.wait();
   co_return;
 }
 
@@ -129,6 +142,44 @@ TEST_SUITE("executor") {
     scope.spawn(post_and_block(pool, posted, ran, 5000));
     sync_wait(scope.join());
     sync_wait(posted.join());
+  }
+
+  TEST_CASE("thread_pool: a coroutine served by another worker goes on, though its own is blocked") {
+    thread_pool pool{2};
+    for (int round = 0; round != 50; ++round) {
+      critical_section cs;
+      section_guard busy = support::hold(cs);
+      std::latch served{1};
+      async_scope scope{{.executor = pool}};
+      scope.spawn([](critical_section& s, section_guard& g, thread_pool& p, async_scope& more,
+                     std::latch& l) -> task<> {
+        more.spawn(schedule_on(p, block_and_unlock(s, g, p, more, l)));
+        co_await s.execute([] {});
+        l.count_down();
+      }(cs, busy, pool, scope, served));
+      sync_wait(scope.join());
+    }
+  }
+
+  TEST_CASE("thread_pool: thousands of coroutines served by another worker come back") {
+    thread_pool pool{2};
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    std::atomic<int> back{0};
+    async_scope scope{{.executor = pool}};
+    for (int i = 0; i != 3000; ++i) {
+      scope.spawn([](critical_section& s, std::atomic<int>& n) -> task<> {
+        co_await s.execute([] {});
+        ++n;
+      }(cs, back));
+    }
+    support::wait_for_waiters(cs, 3000);
+    scope.spawn([](section_guard& g) -> task<> {
+      g.unlock();
+      co_return;
+    }(busy));
+    sync_wait(scope.join());
+    CHECK(back == 3000);
   }
 
   TEST_CASE("thread_pool: jobs from outside are not starved by a worker that always has its own") {

@@ -110,7 +110,8 @@ void push_hold(hold_frame& h) noexcept;
 void let_go(hold_frame& h) noexcept;
 
 // The holds that a chain which started on `base` leaves behind at its end, cut off from it; null if
-// none. Holds of the base that were let go meanwhile do not count as part of it. Takes over the share that `top` stands for.
+// none. Holds of the base that were let go meanwhile do not count as part of it. Takes over the
+// share that `top` stands for.
 chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept;
 
 // Puts what cut_holds gave on top of the calling chain.

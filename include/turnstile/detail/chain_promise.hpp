@@ -71,15 +71,15 @@ template <class A>
 class tracked {
  public:
   template <class T>
-  tracked(T&& t, chain_promise& p) : awaiter_(get_awaiter(std::forward<T>(t))), promise_(&p) {}
+  explicit tracked(T&& t) : awaiter_(get_awaiter(std::forward<T>(t))) {}
 
   bool await_ready() { return static_cast<bool>(awaiter_.await_ready()); }
 
   template <class P>
   auto await_suspend(std::coroutine_handle<P> h) {
     using answer = decltype(awaiter_.await_suspend(h));
-    chain_promise& p = *promise_;
-    away_ = true;
+    chain_promise& p = h.promise();
+    away_ = &p;
     chain_frame* const outer = p.save();
     try {
       if constexpr (std::is_void_v<answer>) {
@@ -90,7 +90,7 @@ class tracked {
         if (suspended) {
           chain_promise::give_back(outer);
         } else {
-          away_ = false;
+          away_ = nullptr;
           p.did_not_suspend(outer);
         }
         return suspended;
@@ -102,21 +102,20 @@ class tracked {
         return next;
       }
     } catch (...) {
-      away_ = false;
+      away_ = nullptr;
       p.did_not_suspend(outer);
       throw;
     }
   }
 
   decltype(auto) await_resume() {
-    if (away_) promise_->enter();
+    if (away_ != nullptr) away_->enter();
     return awaiter_.await_resume();
   }
 
  private:
   A awaiter_;
-  chain_promise* promise_;
-  bool away_ = false;
+  chain_promise* away_ = nullptr;  // of the coroutine, if it was suspended
 };
 
 // What every coroutine of the library's own has in common.
@@ -133,7 +132,7 @@ class coroutine_promise : public chain_promise {
 
   template <awaitable T>
   tracked<awaiter_of<T>> await_transform(T&& t) {
-    return {std::forward<T>(t), *this};
+    return tracked<awaiter_of<T>>(std::forward<T>(t));
   }
 };
 

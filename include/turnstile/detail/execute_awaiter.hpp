@@ -24,10 +24,14 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   template <class B>
   execute_awaiter(section_core& section, B&& body, const execute_options& options,
                   const std::source_location& where)
-      : section_request(section, options, where), body_(std::forward<B>(body)) {}
+      : section_request(section, options, where), body_(std::forward<B>(body)) {
+    if constexpr (may_wait) left_ = nullptr;
+  }
 
   execute_awaiter(execute_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Body>)
-      : section_request(std::move(other)), body_(std::move(other.body_)) {}
+      : section_request(std::move(other)), body_(std::move(other.body_)) {
+    if constexpr (may_wait) left_ = nullptr;
+  }
 
   TURNSTILE_INLINE bool await_ready() {
     begin();
@@ -113,7 +117,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   Body body_;
   result<value> got_;
-  chain_frame* left_ = nullptr;
+  chain_frame* left_;  // guards that the body left behind; a plain body always says
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execute_awaiter>,
                                            no_waiting_body> waiting_;
 };
