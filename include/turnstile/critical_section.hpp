@@ -65,7 +65,8 @@ class critical_section {
   /// Unnamed, and distinct from every other.
   critical_section() : critical_section(section_options{}) {}
   /// `name` is a label in errors; it does not share.
-  explicit critical_section(std::string_view name) : critical_section(section_options{.name = name}) {}
+  explicit critical_section(std::string_view name)
+      : critical_section(section_options{.name = name}) {}
   /// Throws `std::invalid_argument` if ring_capacity is no power of two.
   explicit critical_section(section_options options)
       : core_(options.name, options.executor, options.ring_capacity) {}
@@ -105,8 +106,7 @@ class critical_section {
   /// Throws     what `body` throws; section_closed. A section bound to an executor accepts it only
   ///            there: elsewhere it is empty
   template <class Body>
-  auto try_execute(Body&& body,
-                   std::source_location where = std::source_location::current()) {
+  auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     using value = std::invoke_result_t<Body&>;
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
     using answer = typename detail::attempt<value>::type;

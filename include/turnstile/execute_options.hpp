@@ -10,8 +10,10 @@ namespace turnstile {
 
 /// Read inside the call it is passed to.
 struct execute_options {
-  std::string_view name = {};   ///< label in errors; must outlive the execution (a literal, as a rule)
-  executor_ref resume_on = {};  ///< default: where the awaiting coroutine was running
+  /// Label in errors; must outlive the execution (a literal, as a rule).
+  std::string_view name = {};
+  /// Where the awaiting coroutine goes on; by default where it was running.
+  executor_ref resume_on = {};
 };
 
 static_assert(std::is_trivially_destructible_v<execute_options>);

@@ -52,8 +52,7 @@ class section_guard {
  private:
   friend struct detail::guard_access;
 
-  section_guard(detail::section_core& s, detail::hold_frame& h) noexcept
-      : section_(&s), hold_(&h) {
+  section_guard(detail::section_core& s, detail::hold_frame& h) noexcept : section_(&s), hold_(&h) {
     detail::push_hold(h);
   }
 

@@ -81,8 +81,7 @@ class synchronized {
   }
 
   template <class Body>
-  auto try_execute(Body&& body,
-                   std::source_location where = std::source_location::current()) {
+  auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     return section_.try_execute([&]() -> decltype(auto) { return std::invoke(body, value_); },
                                 where);
   }

@@ -38,7 +38,8 @@ class task_promise_base : public coroutine_promise {
   bool started() const noexcept { return static_cast<bool>(continuation_); }
 
   // To be returned from the await_suspend of who awaits the task.
-  std::coroutine_handle<> start(std::coroutine_handle<> self, std::coroutine_handle<> continuation) {
+  std::coroutine_handle<> start(std::coroutine_handle<> self,
+                                std::coroutine_handle<> continuation) {
     continuation_ = continuation;
     start_on(share(here().chain));
     return transfer(continuation, self, node_);

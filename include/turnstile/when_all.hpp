@@ -116,8 +116,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_of {
     } else {
       std::apply([](auto&... c) { (c.adopt_what_it_holds(), ...); }, *children_);
       left_->throw_first_error();
-      return std::apply(
-          [](auto&... c) { return std::tuple<decltype(c.take())...>{c.take()...}; }, *children_);
+      return std::apply([](auto&... c) { return std::tuple<decltype(c.take())...>{c.take()...}; },
+                        *children_);
     }
   }
 

@@ -26,7 +26,8 @@ class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
 
 template <class A>
 class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
-    : private suspended<job>, private branch_end {
+    : private suspended<job>,
+      private branch_end {
   using value = kept<awaited<A>>;
 
   struct first_step : job {

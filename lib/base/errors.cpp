@@ -41,10 +41,11 @@ std::string message_of(const std::exception_ptr& error) {
   }
 }
 
-void print_line(std::string_view section, std::string_view what, const std::source_location& where) {
-  std::fprintf(stderr, "turnstile: section \"%.*s\": %.*s (%s:%u)\n", static_cast<int>(section.size()),
-               section.data(), static_cast<int>(what.size()), what.data(), where.file_name(),
-               static_cast<unsigned>(where.line()));
+void print_line(std::string_view section, std::string_view what,
+                const std::source_location& where) {
+  std::fprintf(stderr, "turnstile: section \"%.*s\": %.*s (%s:%u)\n",
+               static_cast<int>(section.size()), section.data(), static_cast<int>(what.size()),
+               what.data(), where.file_name(), static_cast<unsigned>(where.line()));
 }
 
 }  // namespace

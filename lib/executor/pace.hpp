@@ -27,7 +27,9 @@ class pace {
   }
 
   // The first look after a long time only begins.
-  bool is_outdated(pace_clock::time_point now) const noexcept { return now - begun_ > longest_look; }
+  bool is_outdated(pace_clock::time_point now) const noexcept {
+    return now - begun_ > longest_look;
+  }
   void begin(std::uint32_t bodies, pace_clock::time_point now) noexcept {
     bodies_ = bodies;
     begun_ = now;

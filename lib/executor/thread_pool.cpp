@@ -293,7 +293,9 @@ unsigned thread_pool::size() const noexcept { return core_->size(); }
 
 void thread_pool::post(job& j) noexcept { core_->post(&j, &j, 1); }
 
-void thread_pool::post(job* first, job* last, std::size_t n) noexcept { core_->post(first, last, n); }
+void thread_pool::post(job* first, job* last, std::size_t n) noexcept {
+  core_->post(first, last, n);
+}
 
 thread_pool& thread_pool::shared() {
   static thread_pool pool{std::max(2u, std::thread::hardware_concurrency())};

@@ -2,9 +2,8 @@
 
 #include <turnstile/detail/cycle_ring.hpp>
 
-#include <cds/container/vyukov_mpmc_cycle_queue.h>
-
 #include <algorithm>
+#include <cds/container/vyukov_mpmc_cycle_queue.h>
 #include <thread>
 
 namespace turnstile::detail {
@@ -56,7 +55,7 @@ void cycle_ring::put_back(request& r, private_side& mine) noexcept {
 
 void cycle_ring::collect() noexcept {
   request* r = nullptr;
-  while (cells_->queue.dequeue(r)) insert(*r);               // C1
+  while (cells_->queue.dequeue(r)) insert(*r);             // C1
   request* newest = overflow_.exchange(nullptr, acquire);  // C2
   r = nullptr;
   while (newest != nullptr) {

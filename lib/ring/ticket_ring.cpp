@@ -8,7 +8,7 @@ namespace turnstile::detail {
 
 ticket_ring::private_side::private_side(std::size_t capacity, storage& inside)
     : stash_(inside.stash), allocated_(capacity > storage::size) {
-  if (allocated_) stash_ = new guarded<request*>[capacity]{};
+  if (allocated_) stash_ = new guarded<request*>[capacity] {};
 }
 
 ticket_ring::private_side::~private_side() {

@@ -14,12 +14,9 @@ std::exception_ptr critical_section::refusal() {
 bool critical_section::arrive_if_idle(detail::section_core::place& line) {
   if (core_.bound_elsewhere()) return false;
   switch (core_.try_arrive(line)) {
-    case detail::arrival::owner:
-      return true;
-    case detail::arrival::closed:
-      std::rethrow_exception(refusal());
-    case detail::arrival::queued:
-      break;
+    case detail::arrival::owner: return true;
+    case detail::arrival::closed: std::rethrow_exception(refusal());
+    case detail::arrival::queued: break;
   }
   return false;
 }

@@ -85,17 +85,13 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
       done.flush();
     }
     switch (r->start(*r)) {
-      case outcome::suspended:
-        return own_served;
+      case outcome::suspended: return own_served;
       case outcome::granted:
         if (r == own) return true;
         done.add(*r);
         return own_served;
-      case outcome::closed:
-        finish_closing(done);
-        return own_served;
-      case outcome::finished:
-        break;
+      case outcome::closed: finish_closing(done); return own_served;
+      case outcome::finished: break;
     }
     count_execution();
     section_ring::finish(mine_);

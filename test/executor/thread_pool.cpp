@@ -144,7 +144,8 @@ TEST_SUITE("executor") {
     sync_wait(posted.join());
   }
 
-  TEST_CASE("thread_pool: a coroutine served by another worker goes on, though its own is blocked") {
+  TEST_CASE(
+      "thread_pool: a coroutine served by another worker goes on, though its own is blocked") {
     thread_pool pool{2};
     for (int round = 0; round != 50; ++round) {
       critical_section cs;

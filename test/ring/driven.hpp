@@ -8,10 +8,9 @@
 #include <turnstile/detail/cycle_ring.hpp>
 #endif
 
-#include <doctest/doctest.h>
-
 #include <cstddef>
 #include <deque>
+#include <doctest/doctest.h>
 #include <string>
 
 namespace turnstile::detail {

@@ -2,9 +2,8 @@
 
 #include <turnstile/detail/ticket_word.hpp>
 
-#include <doctest/doctest.h>
-
 #include <cstdint>
+#include <doctest/doctest.h>
 
 using turnstile::detail::arrival;
 using turnstile::detail::ticket_word;

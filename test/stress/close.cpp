@@ -5,10 +5,9 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <cstdint>
+#include <doctest/doctest.h>
 #include <memory>
 
 using namespace turnstile;

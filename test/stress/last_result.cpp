@@ -6,10 +6,9 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <barrier>
+#include <doctest/doctest.h>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -61,14 +60,10 @@ enum kind : unsigned { plain_body, waiting_body, guard, handle, any };
 
 task<bool> by(kind k, doomed& d) {
   switch (k) {
-    case plain_body:
-      return by_plain_body(d);
-    case waiting_body:
-      return by_waiting_body(d);
-    case guard:
-      return by_guard(d);
-    default:
-      return by_handle(d);
+    case plain_body: return by_plain_body(d);
+    case waiting_body: return by_waiting_body(d);
+    case guard: return by_guard(d);
+    default: return by_handle(d);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <turnstile/turnstile.hpp>
 
 #include <doctest/doctest.h>
-
 #include <thread>
 
 using namespace turnstile;

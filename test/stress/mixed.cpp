@@ -9,12 +9,11 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <doctest/doctest.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <doctest/doctest.h>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -75,12 +74,9 @@ struct executors {
 
   executor_ref any(dice& d) {
     switch (d.below(3)) {
-      case 0:
-        return two;
-      case 1:
-        return four;
-      default:
-        return loop;
+      case 0: return two;
+      case 1: return four;
+      default: return loop;
     }
   }
 };
@@ -215,17 +211,12 @@ class client {
   // While place `i` is held: wait, hop, or go on to a higher one.
   task<> something_inside(std::size_t i) {
     switch (dice_.below(4)) {
-      case 0:
-        co_await yield();
-        break;
-      case 1:
-        co_await schedule_on(world_->on.any(dice_), yield());
-        break;
+      case 0: co_await yield(); break;
+      case 1: co_await schedule_on(world_->on.any(dice_), yield()); break;
       case 2:
         if (i + 1 < count()) co_await step(i + 1);
         break;
-      default:
-        break;
+      default: break;
     }
   }
 
@@ -246,8 +237,10 @@ void run_clients(world& w, int clients, int steps) {
   async_scope on_four({.executor = w.on.four});
   async_scope on_loop({.executor = w.on.loop});
   async_scope* const all[] = {&on_two, &on_four, &on_loop};
-  for (int c = 0; c != clients; ++c) all[c % 3]->spawn(live(w, static_cast<std::uint32_t>(c), steps));
-  stress::together(3, [&](int t) { sync_wait(live(w, 1000u + static_cast<std::uint32_t>(t), steps)); });
+  for (int c = 0; c != clients; ++c)
+    all[c % 3]->spawn(live(w, static_cast<std::uint32_t>(c), steps));
+  stress::together(
+      3, [&](int t) { sync_wait(live(w, 1000u + static_cast<std::uint32_t>(t), steps)); });
   for (async_scope* const scope : all) sync_wait(scope->join());
 }
 

@@ -9,11 +9,10 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <doctest/doctest.h>
 #include <memory>
 #include <vector>
 
@@ -76,15 +75,9 @@ task<> ask_with_a_task(critical_section& cs, journal& j, record& r) {
 
 void ask_somehow(dice& d, critical_section& cs, async_scope& scope, journal& j, record& r) {
   switch (d.below(5)) {
-    case 0:
-      scope.spawn(ask(cs, j, r));
-      break;
-    case 1:
-      scope.spawn(ask_with_a_guard(cs, j, r));
-      break;
-    case 2:
-      scope.spawn(ask_with_a_task(cs, j, r));
-      break;
+    case 0: scope.spawn(ask(cs, j, r)); break;
+    case 1: scope.spawn(ask_with_a_guard(cs, j, r)); break;
+    case 2: scope.spawn(ask_with_a_task(cs, j, r)); break;
     case 3:
       r.made = j.stamp();
       cs.post([&] { j.run(r); });

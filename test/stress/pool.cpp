@@ -7,9 +7,8 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <doctest/doctest.h>
-
 #include <atomic>
+#include <doctest/doctest.h>
 #include <memory>
 #include <thread>
 

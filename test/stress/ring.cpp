@@ -41,13 +41,9 @@ class arena {
   // False: the ring is closed.
   bool ask(visitor& v, dice& d) {
     switch (ring_.arrive(v.place)) {
-      case arrival::owner:
-        own(v, d);
-        return true;
-      case arrival::queued:
-        return publish(v, d);
-      case arrival::closed:
-        break;
+      case arrival::owner: own(v, d); return true;
+      case arrival::queued: return publish(v, d);
+      case arrival::closed: break;
     }
     return false;
   }
@@ -70,8 +66,7 @@ class arena {
           serve(ring_.next(mine_), d);
         }
         break;
-      case arrival::closed:
-        break;
+      case arrival::closed: break;
     }
   }
 
@@ -94,13 +89,9 @@ class arena {
   bool publish(visitor& v, dice& d) {
     if (d.one_in(8)) std::this_thread::yield();
     switch (ring_.publish(v, v.place, mine_)) {
-      case after_publish::take_over:
-        serve(ring_.next(mine_), d);
-        return true;
-      case after_publish::nothing:
-        return true;
-      case after_publish::closed:
-        break;
+      case after_publish::take_over: serve(ring_.next(mine_), d); return true;
+      case after_publish::nothing: return true;
+      case after_publish::closed: break;
     }
     return false;
   }

@@ -8,7 +8,6 @@
 #include <turnstile/turnstile.hpp>
 
 #include <doctest/doctest.h>
-
 #include <vector>
 
 using namespace turnstile;

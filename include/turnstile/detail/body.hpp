@@ -34,13 +34,14 @@ using body_result_t = typename body_result<Body>::type;
 template <class F>
 TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame* requester,
                                        const site& at, F&& f) noexcept {
-  body_frame frame{{&section, requester, &at,
-                    mask_of(&section) | (requester == nullptr ? 0 : requester->mask)}};
+  body_frame frame{
+      {&section, requester, &at, mask_of(&section) | (requester == nullptr ? 0 : requester->mask)}};
   chain_frame*& top = here().chain;
   chain_frame* const before = std::exchange(top, &frame);
   f();
   chain_frame* const after = std::exchange(top, before);
-  if (after == &frame) [[likely]] return nullptr;
+  if (after == &frame) [[likely]]
+    return nullptr;
   return cut_holds(after, &frame);
 }
 

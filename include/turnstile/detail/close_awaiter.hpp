@@ -14,7 +14,8 @@
 namespace turnstile::detail {
 
 class [[nodiscard("nothing is closed until the result is awaited")]] close_awaiter
-    : private section_request, private section_core::closer {
+    : private section_request,
+      private section_core::closer {
  public:
   close_awaiter(section_core& section, const std::source_location& where) noexcept
       : section_request(section, {}, where) {}
@@ -38,8 +39,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
         section.add_closer(*this);
         section.publish_closing(*this, line);
         return true;
-      case arrival::owner:
-        break;
+      case arrival::owner: break;
     }
     section.add_closer(*this);
     section.serve_first(line, *this, nullptr);

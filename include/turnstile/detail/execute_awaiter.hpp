@@ -35,14 +35,16 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   TURNSTILE_INLINE bool await_ready() {
     begin();
-    if (section_->bound_elsewhere()) [[unlikely]] return await_bound();
+    if (section_->bound_elsewhere()) [[unlikely]]
+      return await_bound();
     section_core::place line;
     const arrival arrived = section_->arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !resume_on_) [[likely]] {
         run_body(here().chain);
         section_->leave(line);
-        if (!turn_is_over()) [[likely]] return true;
+        if (!turn_is_over()) [[likely]]
+          return true;
         phase_ = phase::served;
         return false;
       }
@@ -68,12 +70,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
       return !section.serve_first(line_, *this, own) || stay_here(h);
     }
     switch (section.publish(*this, line_, own)) {
-      case section_core::published::waiting:
-        return true;
-      case section_core::published::own_served:
-        return stay_here(h);
-      case section_core::published::closed:
-        break;
+      case section_core::published::waiting: return true;
+      case section_core::published::own_served: return stay_here(h);
+      case section_core::published::closed: break;
     }
     give_up_waiting();
     refuse();
@@ -81,7 +80,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   value await_resume() {
     phase_ = phase::awaited;
-    if (left_ != nullptr) [[unlikely]] adopt_holds(*left_);
+    if (left_ != nullptr) [[unlikely]]
+      adopt_holds(*left_);
     return got_.take();
   }
 

@@ -48,7 +48,7 @@ class inbox_ring {
 
   struct private_side {
     private_side(std::size_t, storage&) noexcept {}
-    guarded<request*> first{nullptr};   // collected, oldest first
+    guarded<request*> first{nullptr};  // collected, oldest first
     // Requests that next gave and that are still in waiting_. Relaxed: statistics look at it.
     atomic<std::int32_t> counted{0};
   };
@@ -76,9 +76,7 @@ class inbox_ring {
     mine.counted.store(0, relaxed);
     return false;
   }
-  static void begin(place, private_side& mine) noexcept {
-    mine.counted.store(0, relaxed);
-  }
+  static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }
   static void finish(private_side&) noexcept {}
   void account(private_side& mine) noexcept;
   request* next(private_side& mine) noexcept;

@@ -45,12 +45,9 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
       return !section.serve_first(line_, *this, own) || stay_here(h);
     }
     switch (section.publish(*this, line_, own)) {
-      case section_core::published::waiting:
-        return true;
-      case section_core::published::own_served:
-        return stay_here(h);
-      case section_core::published::closed:
-        break;
+      case section_core::published::waiting: return true;
+      case section_core::published::own_served: return stay_here(h);
+      case section_core::published::closed: break;
     }
     give_up_waiting();
     refuse();

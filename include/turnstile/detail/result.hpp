@@ -14,9 +14,9 @@ struct nothing_yet {};
 
 template <class R>
 class result {
-  using stored = std::conditional_t<std::is_void_v<R>, nothing_yet,
-                                    std::conditional_t<std::is_reference_v<R>,
-                                                       std::add_pointer_t<R>, std::remove_cv_t<R>>>;
+  using stored = std::conditional_t<
+      std::is_void_v<R>, nothing_yet,
+      std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::remove_cv_t<R>>>;
 
  public:
   result() noexcept : state_(state::empty) {}
@@ -53,7 +53,8 @@ class result {
 
   // The value, once; or throws the exception.
   R take() {
-    if (failed()) [[unlikely]] std::rethrow_exception(std::move(error_));
+    if (failed()) [[unlikely]]
+      std::rethrow_exception(std::move(error_));
     if constexpr (std::is_reference_v<R>) {
       return static_cast<R>(*value_);
     } else if constexpr (!std::is_void_v<R>) {

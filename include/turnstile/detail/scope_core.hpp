@@ -40,14 +40,15 @@ class join_awaiter;
 class scope_core {
  public:
   void add() noexcept {
-    running_.fetch_add(1, relaxed);  // relaxed: whoever adds is before the join, by the caller's order
+    running_.fetch_add(1,
+                       relaxed);  // relaxed: whoever adds is before the join, by the caller's order
     shares_.fetch_add(1, relaxed);
   }
   void ended(std::exception_ptr error, std::source_location where) noexcept;
   void abandon() noexcept;
 
   bool idle() const noexcept { return running_.load(seq_cst) == 0; }  // J1, J2
-  void wait(join_awaiter& j) noexcept;  // j may be gone afterwards
+  void wait(join_awaiter& j) noexcept;                                // j may be gone afterwards
   void throw_first_error();
 
  private:

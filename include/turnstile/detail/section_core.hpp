@@ -75,9 +75,7 @@ class section_core : private job {
   section_statistics statistics() const noexcept;
 
   // True if bodies may not run on this thread: the section has an executor and this is not it.
-  bool bound_elsewhere() const noexcept {
-    return bound_ && given_->executor != here().runs_on;
-  }
+  bool bound_elsewhere() const noexcept { return bound_ && given_->executor != here().runs_on; }
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
@@ -85,7 +83,8 @@ class section_core : private job {
   // The uncontended end, after arrive said owner and the body ran.
   TURNSTILE_INLINE void leave(place p) noexcept {
     count_execution();
-    if (!ring_.leave(p, mine_)) [[unlikely]] serve_next();
+    if (!ring_.leave(p, mine_)) [[unlikely]]
+      serve_next();
   }
 
   // After arrive said owner: the first request is not served yet.

@@ -24,7 +24,8 @@ class section_request : protected suspended<request> {
   section_request(section_core& section, const execute_options& options,
                   const std::source_location& where) noexcept
       : section_(&section), at_(options.name, where) {
-    if (options.resume_on) [[unlikely]] resume_on_ = options.resume_on;
+    if (options.resume_on) [[unlikely]]
+      resume_on_ = options.resume_on;
   }
 
   section_request(section_request&& other) noexcept
@@ -41,9 +42,11 @@ class section_request : protected suspended<request> {
 
   // Before anything is claimed. Throws what refuses the request.
   TURNSTILE_INLINE void begin() {
-    if (phase_ != phase::fresh) [[unlikely]] misused(phase_);
+    if (phase_ != phase::fresh) [[unlikely]]
+      misused(phase_);
     phase_ = phase::awaited;
-    if (here().chain != nullptr) [[unlikely]] check_reentry();
+    if (here().chain != nullptr) [[unlikely]]
+      check_reentry();
   }
 
   bool must_hop() const noexcept { return resume_on_ && resume_on_ != here().runs_on; }

@@ -76,11 +76,8 @@ class submitted_result {
       case awaited_by:
         waiter_->resume();  // this may be gone
         break;
-      case dropped:
-        free();
-        break;
-      default:
-        break;  // this may be gone
+      case dropped: free(); break;
+      default: break;  // this may be gone
     }
   }
 
@@ -178,13 +175,10 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   bool send() noexcept {
     section_core::place line;
     switch (this->section_->arrive(line)) {
-      case arrival::owner:
-        this->section_->post_first(line, *this);
-        return true;
+      case arrival::owner: this->section_->post_first(line, *this); return true;
       case arrival::queued:
         return this->section_->publish_only(*this, line) != section_core::published::closed;
-      case arrival::closed:
-        break;
+      case arrival::closed: break;
     }
     return false;
   }

@@ -36,7 +36,9 @@ inline thread_state& here() noexcept { return this_thread_state; }
 class chain_scope {
  public:
   // Takes over the share that `chain` stands for.
-  explicit chain_scope(chain_frame* chain) noexcept : before_(here().chain) { here().chain = chain; }
+  explicit chain_scope(chain_frame* chain) noexcept : before_(here().chain) {
+    here().chain = chain;
+  }
   ~chain_scope() {
     drop(here().chain);
     here().chain = before_;
@@ -106,7 +108,8 @@ bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
 inline bool turn_is_over() noexcept {
-  if (here().turn_left > 0) [[likely]] return false;
+  if (here().turn_left > 0) [[likely]]
+    return false;
   begin_turn();
   return others_wait_here();
 }

@@ -81,8 +81,9 @@ class ticket_ring {
 
    private:
     friend class ticket_ring;
-    guarded<request*>* stash_;              // as many as cells
-    guarded<request*> last_put_{nullptr};  // put there last and still there: where the next may follow
+    guarded<request*>* stash_;  // as many as cells
+    guarded<request*> last_put_{
+        nullptr};  // put there last and still there: where the next may follow
     const bool allocated_;
   };
 

@@ -50,10 +50,10 @@ class ticket_word {
   using place = std::uint64_t;  // the word as the arrival found it
 
   struct private_side {
-    guarded<std::uint64_t> head{0};         // ticket whose turn it is
+    guarded<std::uint64_t> head{0};  // ticket whose turn it is
     // Requests finished since the word was last told. Relaxed: statistics look at it from anywhere.
     atomic<std::uint32_t> unaccounted{0};
-    guarded<std::uint32_t> known{0};        // pending requests when it was
+    guarded<std::uint32_t> known{0};  // pending requests when it was
   };
 
   static constexpr std::uint64_t ticket_of(place p) noexcept { return p >> ticket_shift; }
@@ -65,7 +65,8 @@ class ticket_word {
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept {
     p = word_.fetch_add(one_ticket | 1, acquire);  // W1
-    if ((p & (pending_mask | closed_bit)) == 0) [[likely]] return arrival::owner;
+    if ((p & (pending_mask | closed_bit)) == 0) [[likely]]
+      return arrival::owner;
     return arrive_busy(p);
   }
 
@@ -78,7 +79,8 @@ class ticket_word {
   // The common end: one body is done and the private side was not touched. True: idle.
   TURNSTILE_INLINE bool leave(place p, private_side& mine) noexcept {
     const std::uint64_t was = word_.fetch_sub(1, acq_rel);  // W1
-    if ((was & pending_mask) == 1) [[likely]] return true;
+    if ((was & pending_mask) == 1) [[likely]]
+      return true;
     mine.head = (ticket_of(p) + 1) & ticket_mask;
     mine.unaccounted.store(0, relaxed);
     mine.known = static_cast<std::uint32_t>((was & pending_mask) - 1);
