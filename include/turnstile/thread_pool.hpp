@@ -6,7 +6,6 @@
 #include <turnstile/executor.hpp>
 
 #include <cstddef>
-#include <memory>
 
 namespace turnstile {
 
@@ -42,7 +41,7 @@ class thread_pool {
   static thread_pool& shared();
 
  private:
-  std::unique_ptr<detail::pool_core> core_;
+  detail::pool_core* core_;  // not a unique_ptr: what the destructor runs may still post
 };
 
 }  // namespace turnstile

@@ -6,8 +6,6 @@
 // cost (bench/counter against bench/think; README.md, Decisions).
 #pragma once
 
-#include <turnstile/detail/thread_state.hpp>
-
 #include <chrono>
 #include <cstdint>
 
@@ -38,6 +36,7 @@ class pace {
   bool look(std::uint32_t bodies, pace_clock::time_point now) noexcept {
     const auto time = now - begun_;
     if (time > longest_look) {
+      brisk_ = false;
       begin(bodies, now);
     } else if (time >= shortest_look) {
       brisk_ = is_brisk(bodies - bodies_, time);
@@ -51,11 +50,5 @@ class pace {
   std::uint32_t bodies_ = 0;
   bool brisk_ = false;
 };
-
-// How many bodies have run on this thread, ever.
-inline std::uint32_t bodies_run_here() noexcept {
-  const thread_state& t = here();
-  return t.executions + static_cast<std::uint32_t>(executions_in_a_turn - t.turn_left);
-}
 
 }  // namespace turnstile::detail

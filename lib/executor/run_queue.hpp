@@ -9,7 +9,9 @@
 //               the owner may write the slot again: it was read before the CAS
 //           Q3  wake    tail.exchange(seq_cst) in publish, then the sleepers' word load(seq_cst);
 //               a worker going to sleep: RMW(seq_cst) on that word, then tail.load(seq_cst) in
-//               looks_empty. All four are in one order, so not both can miss the other.
+//               looks_empty. All four are in one order, so not both can miss the other. That
+//               covers posting. Who moves jobs from one place to another hides them for a moment,
+//               so it wakes somebody too if it leaves any behind.
 //
 // Progress  append and publish wait-free; take and steal lock-free: a failed CAS means that another
 //           thread took something.

@@ -16,7 +16,8 @@
 //           that a post which relied on a searcher is not left behind.
 //           tokens: fetch_add -> CAS(acquire); seq_cst, because notify looks whether anybody waits
 //
-// Progress  wake is lock-free; sleep blocks its thread, by design.
+// Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap for 200 us beside
+//           a brisk worker (pace.hpp); a post that relies on it waits as long, at most once a worker.
 //
 // Proof     test/executor; an idle pool uses no processor time (test/path)
 //

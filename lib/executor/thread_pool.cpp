@@ -31,7 +31,7 @@ struct worker {
   injector overflow;  // what does not fit into the queue
   mailbox mail;
   // Bodies of sections run here, as of the end of the last job. Relaxed: thieves judge by it.
-  atomic<std::uint32_t> executions{0};
+  atomic<std::uint32_t> bodies{0};
   std::thread thread;
 
   // Hints.
@@ -70,13 +70,13 @@ void spin_for(std::chrono::nanoseconds time) noexcept {
 bool worth_helping(worker& thief, const worker& w) noexcept {
   pace& seen = thief.others[w.index];
   if (seen.is_outdated(steady_clock::now())) {
-    const std::uint32_t before = w.executions.load(relaxed);
+    const std::uint32_t before = w.bodies.load(relaxed);
     seen.begin(before, steady_clock::now());
     spin_for(5us);
-    if (w.executions.load(relaxed) == before) return true;
+    if (w.bodies.load(relaxed) == before) return true;
     spin_for(pace::shortest_look);
   }
-  return !seen.look(w.executions.load(relaxed), steady_clock::now());
+  return !seen.look(w.bodies.load(relaxed), steady_clock::now());
 }
 
 }  // namespace
@@ -147,9 +147,11 @@ class pool_core {
     };
     while (job* const j = next_job(w)) {
       j->run();  // j may be gone
-      w.executions.store(begin_turn(), relaxed);
+      w.bodies.store(here().bodies, relaxed);
     }
+    here().pool = {};
     here().as_worker = nullptr;
+    here().crowded = nullptr;
   }
 
   job* next_job(worker& w) noexcept {
@@ -175,24 +177,34 @@ class pool_core {
       w.overflow.push(first, last, n, sleepers_);
     }
   }
+
+  // Moving jobs hides them for a moment, and who looked just then has gone to sleep. So whoever leaves
+  // some behind wakes somebody, as if they were new.
   void keep_mail(worker& w, const mailbox::chain& mail) noexcept {
-    if (mail.n != 0) keep(w, mail.first, mail.last, mail.n);
+    if (mail.n == 0) return;
+    keep(w, mail.first, mail.last, mail.n);
+    if (mail.n > 1) sleepers_.wake_one();
   }
 
   // The first of some jobs that were taken for `w`, whose queue has room for the others.
-  static job* first_of(worker& w, const injector::chain& taken) noexcept {
-    if (taken.n > 1) w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));
+  job* first_of(worker& w, const injector::chain& taken) noexcept {
+    if (taken.n > 1) {
+      w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));
+      sleepers_.wake_one();
+    }
     return taken.first;
   }
 
-  static job* from_overflow(worker& w, worker& from) noexcept {
+  job* from_overflow(worker& w, worker& from) noexcept {
     const std::size_t half = from.overflow.size() / 2 + 1;
     return first_of(w, from.overflow.take(std::min<std::size_t>(half, run_queue::capacity / 2)));
   }
 
-  // The oldest job from outside; a fair share of the others goes into the worker's own queue.
+  // The oldest job from outside; a fair share of the others goes into the worker's own queue, but not
+  // ahead of its own that wait for room there.
   job* from_outside(worker& w) noexcept {
-    const std::size_t share = injector_.size() / workers_.size() + 1;
+    const bool full = w.overflow.size() != 0;
+    const std::size_t share = full ? 1 : injector_.size() / workers_.size() + 1;
     const auto room = std::min<std::uint32_t>(w.queue.room(), run_queue::capacity / 2);
     return first_of(w, injector_.take(std::min<std::size_t>(share, room + 1)));
   }
@@ -284,10 +296,10 @@ void hand_back(worker& to, job* first, job* last) noexcept { to.pool->hand_back(
 
 thread_pool::thread_pool(unsigned threads) {
   if (threads == 0) throw std::invalid_argument("turnstile: a thread_pool needs at least 1 thread");
-  core_ = std::make_unique<detail::pool_core>(threads, *this);
+  core_ = new detail::pool_core(threads, *this);
 }
 
-thread_pool::~thread_pool() = default;
+thread_pool::~thread_pool() { delete core_; }
 
 unsigned thread_pool::size() const noexcept { return core_->size(); }
 

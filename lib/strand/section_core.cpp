@@ -77,7 +77,7 @@ section_statistics section_core::statistics() const noexcept {
 bool section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
   bool own_served = false;
   budget left(most_bodies);
-  done.keep_here(this_pace.look(bodies_run_here(), left.begun()));
+  done.keep_here(this_pace.look(here().bodies, left.begun()));
   while (r != nullptr) {
     if (r->may_wait) {
       // The body may go on elsewhere before start returns, so nothing may be owed by then.

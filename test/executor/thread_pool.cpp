@@ -198,6 +198,27 @@ TEST_SUITE("executor") {
     CHECK(stop);
   }
 
+  TEST_CASE("thread_pool: what did not fit into a queue is not starved by jobs from outside") {
+    thread_pool pool{1};
+    constexpr int many = 1000;
+    std::atomic<int> own{0};
+    std::atomic<int> others{0};
+    async_scope scope{{.executor = pool}};
+    scope.spawn([](async_scope& s, std::atomic<int>& n) -> task<> {
+      for (int i = 0; i != many; ++i) s.spawn(count(n));
+      co_return;
+    }(scope, own));
+    async_scope outside{{.executor = pool}};
+    for (int asked = 0; own != many;) {
+      if (asked - others < 1000) {
+        outside.spawn(count(others));
+        ++asked;
+      }
+    }
+    sync_wait(scope.join());
+    sync_wait(outside.join());
+  }
+
   TEST_CASE("thread_pool: the result of its last job may end its life") {
     for (int round = 0; round != 300; ++round) {
       std::atomic<int> n{0};

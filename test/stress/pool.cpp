@@ -40,6 +40,18 @@ task<> count_up_with_help(async_scope& scope, std::atomic<int>& n) {
   co_return;
 }
 
+// Holds on to its thread until the other one is done.
+struct waiting_job : job {
+  explicit waiting_job(const waiting_job* o = nullptr) noexcept : job(&run_it), other(o) {}
+  static void run_it(job& j) noexcept {
+    auto& self = static_cast<waiting_job&>(j);
+    if (self.other != nullptr) wait_until(self.other->done, 1);
+    self.done.store(1);  // it may be gone
+  }
+  const waiting_job* other;
+  std::atomic<int> done{0};
+};
+
 void one_life(dice& d) {
   auto pool = std::make_unique<thread_pool>(1 + d.below(4));
   auto cs = std::make_unique<critical_section>(
@@ -84,6 +96,21 @@ TEST_SUITE("stress") {
       dawdle(d);
     }
     sync_wait(scope.join());
+  }
+
+  TEST_CASE("pool: two jobs at a time, of which one waits for the other") {
+    thread_pool pool(2);
+    dice d(4);
+    const int rounds = stress::times_scale(stress::sanitized ? 2000 : 20000);
+    for (int i = 0; i != rounds; ++i) {
+      waiting_job second;
+      waiting_job first(&second);
+      first.next = &second;
+      executor_ref(pool).post(&first, &second, 2);
+      wait_until(first.done, 1);
+      wait_until(second.done, 1);
+      if (d.one_in(2)) dawdle(d);
+    }
   }
 
   TEST_CASE("pool: bursts from several threads") {

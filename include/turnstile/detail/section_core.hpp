@@ -112,7 +112,7 @@ class section_core : private job {
   void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
   void count_execution() noexcept {
     executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
-    --here().turn_left;
+    ++here().bodies;
   }
 
   // Waiters of close, newest first; `closed_list` when it is done.

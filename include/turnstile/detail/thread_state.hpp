@@ -14,7 +14,7 @@ struct worker;
 
 // How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
 // same as a drain's budget.
-inline constexpr std::int32_t executions_in_a_turn = 32;
+inline constexpr std::uint32_t bodies_in_a_turn = 32;
 
 struct thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
@@ -23,8 +23,8 @@ struct thread_state {
   worker* as_worker = nullptr;   // of that pool
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
-  std::int32_t turn_left = executions_in_a_turn;  // bodies until others get a turn on this thread
-  std::uint32_t executions = 0;                   // bodies run here in earlier turns
+  std::uint32_t bodies = 0;      // of sections, run on this thread ever; wraps
+  std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
@@ -90,13 +90,7 @@ inline void bounce(job& j) noexcept {
   }
 }
 
-// A turn begins. Gives how many bodies have run on this thread, ever.
-inline std::uint32_t begin_turn() noexcept {
-  thread_state& t = here();
-  t.executions += static_cast<std::uint32_t>(executions_in_a_turn - t.turn_left);
-  t.turn_left = executions_in_a_turn;
-  return t.executions;
-}
+inline void begin_turn() noexcept { here().turn_ends = here().bodies + bodies_in_a_turn; }
 
 // The worker that what runs here should come back to, if there is one.
 inline worker* home_worker() noexcept {
@@ -108,7 +102,8 @@ bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
 inline bool turn_is_over() noexcept {
-  if (here().turn_left > 0) [[likely]]
+  const thread_state& t = here();
+  if (static_cast<std::int32_t>(t.bodies - t.turn_ends) < 0) [[likely]]
     return false;
   begin_turn();
   return others_wait_here();
