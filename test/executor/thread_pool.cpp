@@ -201,22 +201,29 @@ TEST_SUITE("executor") {
   TEST_CASE("thread_pool: what did not fit into a queue is not starved by jobs from outside") {
     thread_pool pool{1};
     constexpr int many = 1000;
+    constexpr int flood = 20000;
+    std::latch flooded{1};
     std::atomic<int> own{0};
     std::atomic<int> others{0};
+    int others_before_the_last_own = -1;
     async_scope scope{{.executor = pool}};
-    scope.spawn([](async_scope& s, std::atomic<int>& n) -> task<> {
-      for (int i = 0; i != many; ++i) s.spawn(count(n));
-      co_return;
-    }(scope, own));
-    async_scope outside{{.executor = pool}};
-    for (int asked = 0; own != many;) {
-      if (asked - others < 1000) {
-        outside.spawn(count(others));
-        ++asked;
+    scope.spawn([](async_scope& s, std::latch& go, std::atomic<int>& n,
+                   std::atomic<int>& from_outside, int& seen) -> task<> {
+      go.wait();
+      for (int i = 0; i != many; ++i) {
+        s.spawn([](std::atomic<int>& c, std::atomic<int>& o, int& out) -> task<> {
+          if (++c == many) out = o;
+          co_return;
+        }(n, from_outside, seen));
       }
-    }
+      co_return;
+    }(scope, flooded, own, others, others_before_the_last_own));
+    for (int i = 0; i != flood; ++i) scope.spawn(count(others));
+    flooded.count_down();
     sync_wait(scope.join());
-    sync_wait(outside.join());
+    CHECK(own == many);
+    CHECK(others == flood);
+    CHECK(others_before_the_last_own < flood / 2);
   }
 
   TEST_CASE("thread_pool: the result of its last job may end its life") {
