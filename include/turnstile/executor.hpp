@@ -3,6 +3,8 @@
 // Behind it: lib/executor.
 #pragma once
 
+#include <turnstile/detail/atomic.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -70,7 +72,7 @@ class executor_ref {
 /// Threads    owned by the executor from `post` until `run`; `next` is the executor's to use
 /// Lifetime   `run` may end the job's life: read `next` before calling it
 struct job {
-  job* next;
+  detail::guarded<job*> next;
 
   /// Runs the work. For its duration the calling thread counts as running on the executor that
   /// the job was posted to.

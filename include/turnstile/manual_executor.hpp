@@ -3,10 +3,10 @@
 // Behind it: lib/executor.
 #pragma once
 
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
 #include <cstddef>
-#include <mutex>
 
 namespace turnstile {
 
@@ -34,10 +34,10 @@ class manual_executor {
   std::size_t pending() const;
 
  private:
-  mutable std::mutex mutex_;
-  job* first_ = nullptr;
-  job* last_ = nullptr;
-  std::size_t n_ = 0;
+  mutable detail::mutex mutex_;
+  detail::guarded<job*> first_{nullptr};
+  detail::guarded<job*> last_{nullptr};
+  detail::guarded<std::size_t> n_{0};
 };
 
 }  // namespace turnstile

@@ -12,6 +12,7 @@
 #include "executor/sleepers.hpp"
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
 #include <algorithm>
@@ -52,9 +53,9 @@ class injector {
   std::size_t size() const noexcept { return size_.load(relaxed); }
 
  private:
-  std::mutex mutex_;
-  job* first_ = nullptr;  // under the lock
-  job* last_ = nullptr;   // under the lock
+  mutex mutex_;
+  guarded<job*> first_{nullptr};  // under the lock
+  guarded<job*> last_{nullptr};   // under the lock
   atomic<std::size_t> size_{0};
 };
 

@@ -3,6 +3,8 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/manual_executor.hpp>
 
+#include <mutex>
+
 namespace turnstile {
 
 manual_executor::~manual_executor() {
@@ -18,7 +20,7 @@ void manual_executor::post(job* first, job* last, std::size_t n) noexcept {
   last->next = nullptr;
   *(first_ == nullptr ? &first_ : &last_->next) = first;
   last_ = last;
-  n_ += n;
+  n_ = n_ + n;
 }
 
 bool manual_executor::run_one() {
@@ -28,7 +30,7 @@ bool manual_executor::run_one() {
     j = first_;
     if (j == nullptr) return false;
     first_ = j->next;
-    --n_;
+    n_ = n_ - 1;
   }
   j->run();  // j may be gone
   return true;

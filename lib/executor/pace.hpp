@@ -6,12 +6,12 @@
 // cost (bench/counter against bench/think; README.md, Decisions).
 #pragma once
 
+#include <turnstile/detail/threads.hpp>
+
 #include <chrono>
 #include <cstdint>
 
 namespace turnstile::detail {
-
-using pace_clock = std::chrono::steady_clock;
 
 // Judges from how many bodies had run when it looked.
 class pace {
@@ -20,20 +20,20 @@ class pace {
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::milliseconds longest_look{1};
 
-  static constexpr bool is_brisk(std::uint32_t bodies, pace_clock::duration time) noexcept {
+  static constexpr bool is_brisk(std::uint32_t bodies, steady_clock::duration time) noexcept {
     return bodies * std::chrono::nanoseconds(150) >= time;
   }
 
   // The first look after a long time only begins.
-  bool is_outdated(pace_clock::time_point now) const noexcept {
+  bool is_outdated(steady_clock::time_point now) const noexcept {
     return now - begun_ > longest_look;
   }
-  void begin(std::uint32_t bodies, pace_clock::time_point now) noexcept {
+  void begin(std::uint32_t bodies, steady_clock::time_point now) noexcept {
     bodies_ = bodies;
     begun_ = now;
   }
 
-  bool look(std::uint32_t bodies, pace_clock::time_point now) noexcept {
+  bool look(std::uint32_t bodies, steady_clock::time_point now) noexcept {
     const auto time = now - begun_;
     if (time > longest_look) {
       brisk_ = false;
@@ -46,7 +46,7 @@ class pace {
   }
 
  private:
-  pace_clock::time_point begun_{};
+  steady_clock::time_point begun_{};
   std::uint32_t bodies_ = 0;
   bool brisk_ = false;
 };

@@ -25,6 +25,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/config.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
 #include <cstddef>
@@ -34,7 +35,7 @@ namespace turnstile::detail {
 
 class run_queue {
  public:
-  static constexpr std::uint32_t capacity = 256;
+  static constexpr std::uint32_t capacity = limit(256u, 4u);
 
   // Owner: room for this many more.
   std::uint32_t room() const noexcept {

@@ -9,12 +9,12 @@
 
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +32,7 @@ struct worker {
   mailbox mail;
   // Bodies of sections run here, as of the end of the last job. Relaxed: thieves judge by it.
   atomic<std::uint32_t> bodies{0};
-  std::thread thread;
+  thread runs;
 
   // Hints.
   bool has_backlog() const noexcept {
@@ -47,13 +47,12 @@ namespace {
 
 // Jobs from outside are looked at after so many of a worker's own, so that they cannot starve;
 // the number is tokio's.
-constexpr std::uint32_t own_jobs_at_a_stretch = 61;
+constexpr std::uint32_t own_jobs_at_a_stretch = limit(61u, 3u);
 
 // How often a worker looks for work, once a microsecond, before it lies down: about half of what it
 // takes to wake it.
-constexpr int looks_before_sleep = 20;
+constexpr int looks_before_sleep = limit(20, 1);
 
-using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::microseconds shortest_nap = 50us;
@@ -121,7 +120,7 @@ class pool_core {
   void start() {
     try {
       for (worker& w : workers_) {
-        w.thread = std::thread([this, &w] { work(w); });
+        w.runs = thread([this, &w] { work(w); });
         started_.fetch_add(1, seq_cst);
       }
     } catch (...) {
@@ -134,7 +133,7 @@ class pool_core {
     stopping_.store(true, seq_cst);
     sleepers_.wake_all();
     for (worker& w : workers_) {
-      if (w.thread.joinable()) w.thread.join();
+      if (w.runs.joinable()) w.runs.join();
     }
   }
 
@@ -266,7 +265,7 @@ class pool_core {
       if (job* const j = steal(w, busy)) return j;
       if (busy) {
         // Look again soon, in case that worker's jobs grow long, but leave it and the core alone.
-        std::this_thread::sleep_for(nap);
+        sleep_for(nap);
         nap = std::min(nap * 2, longest_nap);
         look = 0;
       } else {
@@ -310,7 +309,7 @@ void thread_pool::post(job* first, job* last, std::size_t n) noexcept {
 }
 
 thread_pool& thread_pool::shared() {
-  static thread_pool pool{std::max(2u, std::thread::hardware_concurrency())};
+  static thread_pool pool{std::max(2u, detail::thread::hardware_concurrency())};
   return pool;
 }
 

@@ -21,9 +21,7 @@ void scope_core::ended(std::exception_ptr error, std::source_location where) noe
 
 void scope_core::wait(join_awaiter& j) noexcept {
   shares_.fetch_add(1, relaxed);  // j may be resumed, and end the scope, before we have looked
-  j.next_joiner_ = joiners_.load(relaxed);
-  while (!joiners_.compare_exchange_weak(j.next_joiner_, &j, seq_cst)) {  // J1
-  }
+  push(&j, &j);
   wake_if_idle();
   drop_share();
 }
@@ -48,9 +46,14 @@ void scope_core::wake_if_idle() noexcept {
 void scope_core::put_back(join_awaiter* list) noexcept {
   join_awaiter* last = list;
   while (last->next_joiner_ != nullptr) last = last->next_joiner_;
-  last->next_joiner_ = joiners_.load(relaxed);
-  while (!joiners_.compare_exchange_weak(last->next_joiner_, list, seq_cst)) {  // J1
-  }
+  push(list, last);
+}
+
+void scope_core::push(join_awaiter* first, join_awaiter* last) noexcept {
+  join_awaiter* seen = joiners_.load(relaxed);
+  do {
+    last->next_joiner_ = seen;
+  } while (!joiners_.compare_exchange_weak(seen, first, seq_cst));  // J1
 }
 
 void scope_core::throw_first_error() {

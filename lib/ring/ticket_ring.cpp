@@ -98,7 +98,7 @@ void ticket_ring::put(request& r, private_side& mine) noexcept {
       (index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket))) {
     after = nullptr;
   }
-  request* at = after == nullptr ? mine.stash_[i] : after->link();
+  request* at = after == nullptr ? static_cast<request*>(mine.stash_[i]) : after->link();
   while (at != nullptr && ticket_word::before(at->ticket, r.ticket)) {
     after = at;
     at = at->link();

@@ -54,8 +54,8 @@ class batch {
 
  private:
   struct list {
-    job* first = nullptr;
-    job* last = nullptr;
+    guarded<job*> first{nullptr};
+    guarded<job*> last{nullptr};
 
     void append(job& j) noexcept {
       j.next = nullptr;

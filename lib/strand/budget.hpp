@@ -10,6 +10,8 @@
 // every 2 us if that is more often. Bodies that suddenly grow long are noticed 32 of them later.
 #pragma once
 
+#include <turnstile/detail/threads.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -19,9 +21,7 @@ namespace turnstile::detail {
 
 class budget {
  public:
-  using clock = std::chrono::steady_clock;
-
-  static constexpr int callers = 32;  // bodies
+  static constexpr int callers = limit(32, 2);  // bodies
   static constexpr int jobs = std::numeric_limits<int>::max();
   static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
   static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
@@ -35,10 +35,10 @@ class budget {
     ++bodies_;
     if (bodies_ >= most_bodies_) return verdict::pass_on;
     if (bodies_ < next_look_) return verdict::go_on;
-    const clock::time_point now = clock::now();
+    const steady_clock::time_point now = steady_clock::now();
     const auto gone = now - begun_;
     if (gone >= most_time) return verdict::pass_on;
-    const auto soon = hand_back_after * bodies_ / std::max(gone, clock::duration(1));
+    const auto soon = hand_back_after * bodies_ / std::max(gone, steady_clock::duration(1));
     next_look_ =
         bodies_ + static_cast<int>(std::clamp<std::int64_t>(soon, 1, std::min(bodies_, callers)));
     if (now - handed_back_ < hand_back_after) return verdict::go_on;
@@ -46,14 +46,14 @@ class budget {
     return verdict::hand_back;
   }
 
-  clock::time_point begun() const noexcept { return begun_; }
+  steady_clock::time_point begun() const noexcept { return begun_; }
 
  private:
   const int most_bodies_;
   int bodies_ = 0;
   int next_look_ = 1;
-  const clock::time_point begun_ = clock::now();
-  clock::time_point handed_back_ = begun_;
+  const steady_clock::time_point begun_ = steady_clock::now();
+  steady_clock::time_point handed_back_ = begun_;
 };
 
 }  // namespace turnstile::detail

@@ -17,7 +17,7 @@ namespace turnstile::detail {
 namespace {
 
 std::uint32_t next_id() noexcept {
-  static atomic<std::uint32_t> last{0};
+  static statistic<std::uint32_t> last{0};
   return last.fetch_add(1, relaxed) + 1;  // relaxed: only distinct
 }
 

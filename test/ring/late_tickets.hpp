@@ -29,6 +29,9 @@ class atomic<std::uint64_t> : public std::atomic<std::uint64_t> {
 template <class T>
 using guarded = T;
 
+template <class T>
+using statistic = std::atomic<T>;
+
 using enum std::memory_order;
 
 inline void pause() noexcept {}

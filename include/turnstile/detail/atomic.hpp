@@ -1,8 +1,8 @@
 // atomic.hpp - the one seam through which all atomics of the library go.
 //
-// A checker that drives the real code defines TURNSTILE_ATOMIC_SEAM as the name of a header that
-// declares the same four names: atomic<T>, guarded<T>, pause and the memory orders. Nothing else in
-// include/ or lib/ names the standard atomics.
+// A checker that drives the real code (test/schedule) defines TURNSTILE_ATOMIC_SEAM as the name of a
+// header that declares the same names: atomic<T>, guarded<T>, statistic<T>, pause and the memory orders.
+// Nothing else in include/ or lib/ names the standard atomics. Threads and locks: threads.hpp.
 #pragma once
 
 #if defined(TURNSTILE_ATOMIC_SEAM)
@@ -20,6 +20,11 @@ using atomic = std::atomic<T>;
 // puts a race detector here; in the real build it is the type itself.
 template <class T>
 using guarded = T;
+
+// A number that is only ever read to be shown: relaxed throughout, it orders nothing, and what a
+// thread does next never depends on it.
+template <class T>
+using statistic = std::atomic<T>;
 
 using enum std::memory_order;
 

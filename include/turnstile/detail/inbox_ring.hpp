@@ -50,7 +50,7 @@ class inbox_ring {
     private_side(std::size_t, storage&) noexcept {}
     guarded<request*> first{nullptr};  // collected, oldest first
     // Requests that next gave and that are still in waiting_. Relaxed: statistics look at it.
-    atomic<std::int32_t> counted{0};
+    statistic<std::int32_t> counted{0};
   };
 
   // One inbox, however many cells are asked for.
@@ -102,8 +102,8 @@ class inbox_ring {
   after_publish push(request& r, bool last, private_side& mine) noexcept;
 
   atomic<std::uintptr_t> word_{0};
-  atomic<std::uint32_t> waiting_{0};  // published and not accounted for: a statistic, relaxed
-  atomic<std::uint32_t> most_{0};
+  statistic<std::uint32_t> waiting_{0};  // published and not accounted for: a statistic, relaxed
+  statistic<std::uint32_t> most_{0};
 };
 
 }  // namespace turnstile::detail

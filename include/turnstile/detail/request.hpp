@@ -24,12 +24,12 @@ struct request : job {
 
   request() noexcept = default;  // fields are written when the request is made, not before
 
-  std::uint64_t ticket;  // its place in the order; written before it is published
-  step start;            // runs the body
-  worker* back_to;       // of the home's workers the one it left; null if it does not matter
-  bool may_wait;         // start may say suspended or granted
+  guarded<std::uint64_t> ticket;  // its place in the order; written before it is published
+  guarded<step> start;            // runs the body
+  guarded<worker*> back_to;  // of the home's workers the one it left; null if it does not matter
+  guarded<bool> may_wait;    // start may say suspended or granted
 
-  request* link() const noexcept { return static_cast<request*>(next); }
+  request* link() const noexcept { return static_cast<request*>(static_cast<job*>(next)); }
 };
 
 }  // namespace turnstile::detail

@@ -59,6 +59,7 @@ class scope_core {
 
   void wake_if_idle() noexcept;
   void put_back(join_awaiter* list) noexcept;
+  void push(join_awaiter* first, join_awaiter* last) noexcept;
   void drop_share() noexcept;
 
   atomic<std::size_t> running_{0};
@@ -91,7 +92,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
   friend class scope_core;
 
   scope_core* core_;
-  join_awaiter* next_joiner_ = nullptr;
+  guarded<join_awaiter*> next_joiner_{nullptr};
   bool waiting_ = false;
 };
 

@@ -117,7 +117,7 @@ class section_core : private job {
 
   // Waiters of close, newest first; `closed_list` when it is done.
   struct closer {
-    closer* next;
+    guarded<closer*> next;
     void (*done)(closer&) noexcept;
   };
   bool add_closer(closer& c) noexcept;  // false: closed already
@@ -144,13 +144,13 @@ class section_core : private job {
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
   const bool bound_;
-  atomic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
+  statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
   const std::uint32_t id_;
   // Written rarely or never.
-  atomic<std::uint64_t> refused_{0};
+  statistic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
   const std::unique_ptr<const options> given_;
 };

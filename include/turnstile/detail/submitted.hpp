@@ -96,9 +96,9 @@ class submitted_result {
   }
 
   atomic<std::uint8_t> word_;
-  bool awaited_ = false;                 // the handle's side
-  handle_awaiter<R>* waiter_ = nullptr;  // H2
-  const std::string name_;               // the section may be gone when something is reported
+  bool awaited_ = false;                         // the handle's side
+  guarded<handle_awaiter<R>*> waiter_{nullptr};  // H2
+  const std::string name_;  // the section may be gone when something is reported
   const std::uint32_t id_;
 };
 

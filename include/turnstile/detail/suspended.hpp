@@ -27,7 +27,7 @@ class suspended : public Base {
   // suspend turned out not to be needed.
   void stay() noexcept { drop(chain_); }
 
-  chain_frame* chain_;  // the requester's, owned share
+  guarded<chain_frame*> chain_;  // the requester's, owned share
 
  private:
   static void resume(job& j) noexcept {
@@ -42,7 +42,7 @@ class suspended : public Base {
     bounce(j);
   }
 
-  void* waiter_;  // address of the handle: left alone until suspend
+  guarded<void*> waiter_;  // address of the handle: left alone until suspend
 };
 
 }  // namespace turnstile::detail

@@ -76,8 +76,8 @@ class trampoline {
 
  private:
   trampoline* outer_;
-  job* first_ = nullptr;
-  job* last_ = nullptr;
+  guarded<job*> first_{nullptr};
+  guarded<job*> last_{nullptr};
 };
 
 // Does the job's work on this thread, never nested in another resumption.

@@ -125,11 +125,11 @@ class ticket_word {
   TURNSTILE_COLD arrival arrive_busy(place p) noexcept;
 
   atomic<std::uint64_t> word_{0};
-  atomic<std::uint32_t> most_{0};  // high-water mark of pending: a statistic, relaxed throughout
+  statistic<std::uint32_t> most_{0};  // high-water mark of pending: a statistic, relaxed throughout
 };
 
 // Raises a high-water mark. Relaxed: it orders nothing.
-inline void raise_to(atomic<std::uint32_t>& most, std::uint32_t n) noexcept {
+inline void raise_to(statistic<std::uint32_t>& most, std::uint32_t n) noexcept {
   std::uint32_t seen = most.load(relaxed);
   while (seen < n && !most.compare_exchange_weak(seen, n, relaxed, relaxed)) {
   }
