@@ -1,0 +1,65 @@
+// threads.hpp - the library's seam for threads, locks and the clock, given to the checker.
+#pragma once
+
+#include "schedule/checker/world.hpp"
+
+#include <chrono>
+#include <functional>
+#include <utility>
+
+namespace turnstile::detail {
+
+class mutex {
+ public:
+  mutex() noexcept { schedule::begin_life(&place_); }
+  ~mutex() { schedule::end_life(&place_); }
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  void lock() noexcept { schedule::lock(&place_); }
+  void unlock() noexcept { schedule::unlock(&place_); }
+
+ private:
+  char place_ = 0;  // what the checker knows it by
+};
+
+class thread {
+ public:
+  thread() noexcept = default;
+  explicit thread(std::function<void()> work) : id_(schedule::start(std::move(work))) {}
+  thread(thread&& other) noexcept : id_(std::exchange(other.id_, nobody)) {}
+  thread& operator=(thread&& other) noexcept {
+    std::swap(id_, other.id_);
+    return *this;
+  }
+  ~thread() { schedule::require(!joinable(), "a thread object ends before its thread was joined"); }
+
+  bool joinable() const noexcept { return id_ != nobody; }
+  void join() noexcept { schedule::join(std::exchange(id_, nobody)); }
+
+  static unsigned hardware_concurrency() noexcept { return 2; }
+
+ private:
+  static constexpr int nobody = -1;
+  int id_ = nobody;
+};
+
+// Time passes when somebody waits, and as the scenario says at every look.
+struct steady_clock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<steady_clock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept { return time_point(schedule::now()); }
+};
+
+inline void sleep_for(std::chrono::nanoseconds time) noexcept { schedule::pause(time); }
+
+template <class T>
+constexpr T limit([[maybe_unused]] T full, T small) noexcept {
+  return small;
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,259 @@
+// strand.cpp - whole sections: serving, waiting bodies, guards, closing, and their end.
+//
+// Threads wait with sync_wait, so that a result comes back through the word that it waits on; or they
+// are lanes, so that the one that serves has no request of its own.
+
+#include "schedule/lane.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+using namespace schedule;
+using namespace turnstile;
+using detail::acq_rel;
+using detail::relaxed;
+
+namespace {
+
+// A section and what it protects, ended by whoever is the last to need it.
+class ended_by_the_last {
+ public:
+  ended_by_the_last(int users, section_options options = {.ring_capacity = 1})
+      : cs(options), users_(users) {}
+
+  auto add_one() {
+    return cs.execute([this] {
+      n = n + 1;
+      return static_cast<int>(n);
+    });
+  }
+  void leave() {
+    if (users_.fetch_sub(1, acq_rel) == 1) delete this;
+  }
+
+  critical_section cs;
+  guarded<int> n{0};
+
+ private:
+  ~ended_by_the_last() = default;
+
+  atomic<int> users_;
+};
+
+void ask_and_leave(ended_by_the_last& s) {
+  const int got = sync_wait(s.add_one());
+  require(got >= 1 && got <= 3, "a wrong result");
+  s.leave();
+}
+
+// Resumed by hand, once, on whatever thread; knows nothing of the library.
+class signal {
+ public:
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> h) noexcept {
+    void* none = nullptr;
+    return waiter_.compare_exchange_strong(none, h.address(), acq_rel, detail::acquire);
+  }
+  void await_resume() const noexcept {}
+
+  void give() noexcept {
+    void* const waiter = waiter_.exchange(this, acq_rel);
+    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
+  }
+
+ private:
+  atomic<void*> waiter_{nullptr};
+};
+
+}  // namespace
+
+TEST_SUITE("strand") {
+  TEST_CASE("strand: three threads ask, the last one to have its result ends the section") {
+    holds([] {
+      auto& s = *new ended_by_the_last(3);
+      const auto ask = [&s] { ask_and_leave(s); };
+      together({ask, ask, ask});
+    });
+  }
+
+  TEST_CASE("strand: two threads ask twice") {
+    holds([] {
+      critical_section cs({.ring_capacity = 2});
+      guarded<int> n{0};
+      const auto ask = [&] {
+        const int before = sync_wait(cs.execute([&] { return static_cast<int>(n = n + 1); }));
+        const int after = sync_wait(cs.execute([&] { return static_cast<int>(n = n + 1); }));
+        require(before < after, "out of order");
+      };
+      together({ask, ask});
+      require(n == 4, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("strand: a section bound to a lane ends with the last result") {
+    holds([] {
+      lane serves;
+      auto& s = *new ended_by_the_last(2, {.executor = executor_ref(serves), .ring_capacity = 1});
+      const auto ask = [&s] { ask_and_leave(s); };
+      together({ask, ask});
+    });
+  }
+
+  TEST_CASE("strand: results come back to lanes, and the server is another one") {
+    holds(
+        [] {
+          lane one;
+          lane other;
+          async_scope scope;
+          {
+            critical_section cs({.ring_capacity = 1});
+            guarded<int> n{0};
+            const auto ask = [&]() -> task<> { co_await cs.execute([&] { n = n + 1; }); };
+            scope.spawn(schedule_on(one, ask()));
+            scope.spawn(schedule_on(other, ask()));
+            scope.spawn(schedule_on(other, ask()));
+            sync_wait(scope.join());
+            require(n == 3, "not everybody was served");
+          }
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("strand: the time is up after each body") {
+    holds(
+        [] {
+          lane serves;
+          critical_section cs({.executor = executor_ref(serves), .ring_capacity = 1});
+          guarded<int> n{0};
+          const auto ask = [&] { sync_wait(cs.execute([&] { n = n + 1; })); };
+          together({ask, ask});
+          require(n == 2, "not everybody was served");
+        },
+        {.most = {2, 1}, .look_takes = std::chrono::microseconds(60)});
+  }
+
+  TEST_CASE("strand: a body waits, and whoever ends it goes on") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      auto& given = *new signal;
+      together({[&] {
+                  sync_wait(s.cs.execute([&]() -> task<> {
+                    s.n = s.n + 1;
+                    co_await given;
+                    s.n = s.n + 1;
+                  }));
+                  s.leave();
+                },
+                [&] { given.give(); }, [&] { ask_and_leave(s); }});
+      delete &given;
+    });
+  }
+
+  TEST_CASE("strand: a guard is unlocked by another thread, and the next one sees what it saw") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      section_guard guard = sync_wait(cs.lock());
+      n = 1;
+      together(
+          {[&, g = std::make_shared<section_guard>(std::move(guard))]() mutable {
+             n = n + 1;
+             g->unlock();
+           },
+           [&] { require(sync_wait(cs.execute([&] { return n == 2; })), "not after the guard"); }});
+    });
+  }
+
+  TEST_CASE("strand: two guards from two threads") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      const auto hold = [&] {
+        section_guard g = sync_wait(cs.lock());
+        n = n + 1;
+      };
+      together({hold, hold});
+      require(n == 2, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("strand: a handle's result, awaited on another thread than it comes from") {
+    holds([] {
+      lane serves;
+      critical_section cs({.executor = executor_ref(serves), .ring_capacity = 1});
+      guarded<int> n{0};
+      auto handle = cs.submit([&] { return static_cast<int>(n = n + 1); });
+      require(sync_wait(std::move(handle)) == 1, "a wrong result");
+    });
+  }
+
+  TEST_CASE("strand: a handle is dropped while its execution ends") {
+    holds([] {
+      lane serves;
+      critical_section cs({.executor = executor_ref(serves), .ring_capacity = 1});
+      guarded<int> n{0};
+      {
+        auto handle = cs.submit([&] { n = n + 1; });
+      }
+      cs.post([&] { n = n + 1; });
+      sync_wait(cs.close());
+      require(n == 2, "accepted is not served");
+    });
+  }
+
+  TEST_CASE("strand: when close is done the section may end, and all that was accepted has ended") {
+    holds([] {
+      auto* const cs = new critical_section({.ring_capacity = 1});
+      guarded<int> n{0};
+      guarded<int> accepted{0};
+      together({[&] {
+                  try {
+                    sync_wait(cs->execute([&] { n = n + 1; }));
+                    accepted = 1;
+                  } catch (const section_closed&) {
+                  }
+                },
+                [&] { sync_wait(cs->close()); }});
+      require(n == accepted, "accepted is not served");
+      delete cs;
+    });
+  }
+
+  TEST_CASE("strand: whoever closes ends the section, while posted bodies are on their way") {
+    holds(
+        [] {
+          lane serves;
+          auto* const cs =
+              new critical_section({.executor = executor_ref(serves), .ring_capacity = 1});
+          guarded<int> n{0};
+          cs->post([&] { n = n + 1; });
+          cs->post([&] { n = n + 1; });
+          sync_wait(cs->close());
+          require(n == 2, "accepted is not served");
+          delete cs;
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("strand: two close at once") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      const auto close = [&] { sync_wait(cs.close()); };
+      together({close, close});
+    });
+  }
+
+  TEST_CASE("strand: a try among others") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      guarded<int> tried{0};
+      const auto ask = [&] { sync_wait(cs.execute([&] { n = n + 1; })); };
+      together({ask, ask, [&] { tried = cs.try_execute([&] { n = n + 1; }) ? 1 : 0; }});
+      require(n == 2 + tried, "not everybody was served");
+    });
+  }
+}
