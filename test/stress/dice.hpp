@@ -1,9 +1,11 @@
 // dice.hpp - the random numbers and the length of a stress run.
 //
 // TURNSTILE_STRESS_SEED repeats a run's numbers (not its interleavings); TURNSTILE_STRESS_SCALE
-// makes it that many times longer.
+// makes it that many times longer; TURNSTILE_STRESS_SECONDS adds rounds until so many seconds have
+// passed, where a test goes by rounds (histories.cpp).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +22,21 @@ inline int times_scale(int n) {
   static const auto scale = number_from_environment("TURNSTILE_STRESS_SCALE", 1);
   return n * static_cast<int>(scale);
 }
+
+// Counts the rounds of a test: `least` of them, scaled, and then on for as long as was asked for.
+class length_of_run {
+ public:
+  explicit length_of_run(int least) : left_(times_scale(least)) {}
+
+  bool goes_on() { return left_-- > 0 || clock::now() < end_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  int left_;
+  const clock::time_point end_ =
+      clock::now() + std::chrono::seconds(number_from_environment("TURNSTILE_STRESS_SECONDS", 0));
+};
 
 inline std::uint32_t seed() {
   static const std::uint32_t s = [] {
