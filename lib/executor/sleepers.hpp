@@ -14,6 +14,8 @@
 // Edges     Q3 of run_queue.hpp: posting, then word.load(seq_cst) in wake; lie_down RMW(seq_cst),
 //           then the queues' seq_cst loads. Likewise found: RMW(seq_cst), then the same loads, so
 //           that a post which relied on a searcher is not left behind.
+//           End of a pool: done, then word.load(seq_cst) in wake_all; lie_down RMW(seq_cst), then the
+//           load of done. Who lies down too late for a token does not sleep.
 //           tokens: fetch_add -> CAS(acquire); seq_cst, because notify looks whether anybody waits
 //
 // Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap for 200 us beside
@@ -40,11 +42,10 @@ class sleepers {
     return searching(word_.fetch_sub(one_searching, seq_cst)) == 1;
   }
 
-  // Gives how many sleep now, if nobody searches any more; else 0.
-  std::uint32_t lie_down() noexcept {
-    const std::uint64_t was = word_.fetch_add(one_sleeping - one_searching, seq_cst);
-    return searching(was) == 1 ? sleeping(was) + 1 : 0;
-  }
+  void lie_down() noexcept { word_.fetch_add(one_sleeping - one_searching, seq_cst); }
+
+  // True: none of the `n` works, searches or is being woken.
+  bool all_lie(std::uint32_t n) const noexcept { return word_.load(seq_cst) == n * one_sleeping; }
 
   // After lie_down: searching again without having slept.
   void get_up() noexcept {

@@ -243,14 +243,15 @@ class pool_core {
         if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();
         return j;
       }
-      const bool all_down = sleepers_.lie_down() == started_.load(seq_cst);
+      sleepers_.lie_down();
+      const bool stopping = stopping_.load(seq_cst);  // before the look: nobody else posts any more
       if (anything_to_do()) {
         sleepers_.get_up();
-      } else if (all_down && stopping_.load(seq_cst)) {
+      } else if (stopping && sleepers_.all_lie(started_.load(seq_cst))) {
         // Nobody runs a job that could post another one.
         done_.store(true, seq_cst);
         sleepers_.wake_all();
-      } else {
+      } else if (!done_.load(seq_cst)) {
         sleepers_.sleep();
       }
       if (done_.load(seq_cst)) return nullptr;
