@@ -59,13 +59,23 @@ class section_history {
 
  private:
   std::string once() {
+    if (const record* const r = waits_longest()) return found("was never answered", *r);
     for (const record* r : mine_) {
-      if (r->end == outcome::none) return found("was never answered", *r);
+      if (r->end == outcome::none) continue;
       const std::uint64_t due = accepted(*r) && has_body(*r) ? 1 : 0;
       if (r->runs > due) return found(due == 1 ? "ran more than once" : "ran unasked", *r);
       if (r->runs < due) return found("accepted, and never ran", *r);
     }
     return {};
+  }
+
+  const record* waits_longest() const {
+    const record* first = nullptr;
+    for (const record* r : mine_) {
+      if (r->end != outcome::none || r->invoked == 0) continue;
+      if (first == nullptr || r->invoked < first->invoked) first = r;
+    }
+    return first;
   }
 
   // Also finds the order of the runs, for what follows.
@@ -167,6 +177,9 @@ std::string first_violation(std::span<const record> all) {
   }
   for (section_history& s : sections) {
     if (std::string what = s.first_violation(); !what.empty()) return what;
+  }
+  for (const record& r : all) {
+    if (r.invoked == 0) return found("was never asked", r);
   }
   return {};
 }

@@ -125,6 +125,19 @@ TEST_SUITE("history") {
     CHECK(h.says("was never answered: #2 "));
   }
 
+  TEST_CASE("history: of several that were never answered, the one that has waited longest") {
+    right_history h;
+    h.all[1].end = h.all[3].end = outcome::none;
+    h.all[1].invoked = 60;
+    CHECK(h.says("was never answered: #3 "));
+  }
+
+  TEST_CASE("history: never asked") {
+    right_history h;
+    h.all.push_back({.id = 5});
+    CHECK(h.says("was never asked: #5 "));
+  }
+
   TEST_CASE("history: ran twice") {
     right_history h;
     h.all[2].runs = 2;

@@ -18,8 +18,8 @@ namespace stress {
 
 class stall_alarm {
  public:
-  // Longer than any delay, shorter than the watchdog's deadline of a test.
-  static constexpr std::chrono::seconds patience{20};
+  // Longer than any delay; twice as long is still shorter than the deadline of a test.
+  static constexpr std::chrono::seconds patience{10};
 
   explicit stall_alarm(std::span<const record> records)
       : thread_([this, records](std::stop_token over) { watch(records, over); }) {}
