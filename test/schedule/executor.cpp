@@ -139,6 +139,29 @@ TEST_SUITE("executor") {
     holds(everything_runs(2, 1), {.most = {1, 1}});
   }
 
+  TEST_CASE("pool: three workers, and the end") {
+    holds(everything_runs(3, 0), {.most = {1, 0}});
+    holds(everything_runs(3, 0), {.random_executions = 20000});
+    holds(everything_runs(3, 2), {.random_executions = 20000});
+  }
+
+  TEST_CASE("pool: what is posted just before the end runs before the end") {
+    const auto scenario = [](unsigned workers) {
+      return [=] {
+        tally ran;
+        std::vector<counted_job> jobs(2, counted_job(ran));
+        {
+          thread_pool pool(workers);
+          for (counted_job& j : jobs) pool.post(j);
+        }
+        require(ran.now() == 2, "a job was lost at the end");
+      };
+    };
+    holds(scenario(1), {.most = {3, 1}});
+    holds(scenario(2), {.most = {1, 1}});
+    holds(scenario(3), {.random_executions = 20000});
+  }
+
   TEST_CASE("pool: one worker and one who posts twice; nobody else wakes it") {
     holds([] {
       tally ran;

@@ -56,6 +56,9 @@ namespace turnstile::detail {
 using enum std::memory_order;
 
 template <class T>
+using statistic = std::atomic<T>;
+
+template <class T>
 class atomic : public std::atomic<T> {
   using base = std::atomic<T>;
   using order = std::memory_order;

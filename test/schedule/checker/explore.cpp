@@ -56,8 +56,7 @@ std::uint64_t seed_now = 0;
   so_far.write(channel);
   std::fputs(report.c_str(), channel);
   if (seed_now != 0) {
-    std::fprintf(channel,
-                 "  or:    SCHEDULE_MODE=random|pct SCHEDULE_SEED=%llu SCHEDULE_EXECUTIONS=1\n",
+    std::fprintf(channel, "  or:    SCHEDULE_SEED=%llu\n",
                  static_cast<unsigned long long>(seed_now));
   }
   std::fflush(channel);
@@ -104,7 +103,7 @@ class exploration {
   void run() {
     const std::string_view replayed = from_environment("SCHEDULE_REPLAY");
     std::string_view mode = from_environment("SCHEDULE_MODE");
-    if (mode.empty()) mode = how_.random_executions == 0 ? "search" : "random";
+    if (mode.empty()) mode = how_.random_executions == 0 ? "search" : "pct";
     if (!replayed.empty()) {
       replay once(replayed);
       under_.everywhere = true;

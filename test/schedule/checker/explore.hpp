@@ -14,7 +14,7 @@ struct how {
   bounds most{};
   // Added to the clock whenever somebody looks at it.
   std::chrono::nanoseconds look_takes{0};
-  // Instead of the search, for what is too large for one.
+  // So many with random priorities, for what is too large to be searched.
   std::uint64_t random_executions = 0;
 };
 

@@ -18,10 +18,15 @@ namespace {
 constexpr std::size_t table_size = 1024;
 constexpr std::array order_names{"relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst"};
 
+struct used_order {
+  action by;
+  std::memory_order order;
+};
+
 struct known_site {
   site at;
   bool contended = false;
-  std::array<std::optional<std::memory_order>, 2> orders;
+  std::array<std::optional<used_order>, 2> orders;
 };
 
 // file:line:column:which=order, as SCHEDULE_WEAKEN gives it.
@@ -103,9 +108,9 @@ void mark_contended(site_id id) noexcept {
 
 std::size_t contended_sites() noexcept { return all().contended; }
 
-std::memory_order weakened(site_id id, int which, std::memory_order o) noexcept {
+std::memory_order weakened(site_id id, int which, action a, std::memory_order o) noexcept {
   table& t = all();
-  t.sites[id].orders[static_cast<std::size_t>(which)] = o;
+  t.sites[id].orders[static_cast<std::size_t>(which)] = {a, o};
   return id == t.weak_site && id != no_site && which == t.weaken->which ? t.weaken->to : o;
 }
 
@@ -118,8 +123,9 @@ void write_sites() {
     const known_site& s = all().sites[id];
     for (std::size_t which = 0; which != 2; ++which) {
       if (!s.orders[which]) continue;
-      std::fprintf(out, "%s:%u:%zu %s\n", name_of(static_cast<site_id>(id)).c_str(), s.at.column(),
-                   which, order_names[static_cast<std::size_t>(*s.orders[which])]);
+      std::fprintf(out, "%s:%u:%u:%zu %c %s\n", s.at.file_name(), s.at.line(), s.at.column(), which,
+                   static_cast<char>(s.orders[which]->by),
+                   order_names[static_cast<std::size_t>(s.orders[which]->order)]);
     }
   }
   std::fclose(out);

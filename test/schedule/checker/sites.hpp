@@ -27,8 +27,11 @@ void mark_contended(site_id id) noexcept;
 // How many are; grows only.
 std::size_t contended_sites() noexcept;
 
+// What an order is given to: a load, a store, or both at once.
+enum class action : char { load = 'L', store = 'S', change = 'C' };
+
 // The order to use instead of `o`, the argument number `which` (0 or 1) at this site.
-std::memory_order weakened(site_id id, int which, std::memory_order o) noexcept;
+std::memory_order weakened(site_id id, int which, action a, std::memory_order o) noexcept;
 
 // Writes which orders were used where to the file that SCHEDULE_SITES names, if it does.
 void write_sites();

@@ -490,7 +490,7 @@ std::uint64_t load(cell c, std::memory_order o, const site& at) noexcept {
   const operation here;
   const site_id id = id_of(at);
   world().step(id);
-  return load_at(c, weakened(id, 0, o), id, "load");
+  return load_at(c, weakened(id, 0, action::load, o), id, "load");
 }
 
 void store(cell c, std::uint64_t value, std::memory_order o, const site& at) noexcept {
@@ -498,7 +498,7 @@ void store(cell c, std::uint64_t value, std::memory_order o, const site& at) noe
   const site_id id = id_of(at);
   world().step(id);
   place& p = touch(c, access::write, id);
-  const std::memory_order order = weakened(id, 0, o);
+  const std::memory_order order = weakened(id, 0, action::store, o);
   const std::uint64_t before = p.order.back().value;
   world().places().append(p, world().mine().now, value, order, false);
   record("store", order, id, p, before, value);
@@ -509,7 +509,7 @@ std::uint64_t begin_change(cell c, std::memory_order o, const char* what, const 
   const site_id id = id_of(at);
   world().step(id);
   place& p = touch(c, access::write, id);
-  change = {&p, weakened(id, 0, o), what, id};
+  change = {&p, weakened(id, 0, action::change, o), what, id};
   world().places().see(p, world().mine().now, p.order.size() - 1, change.order);
   return p.order.back().value;
 }
@@ -531,8 +531,8 @@ bool swap_if(cell c, std::uint64_t& expected, std::uint64_t desired, swap_orders
   execution& w = world();
   w.step(id);
   place& p = touch(c, access::write, id);
-  const std::memory_order success = weakened(id, 0, orders.success);
-  const std::memory_order failure = weakened(id, 1, orders.failure);
+  const std::memory_order success = weakened(id, 0, action::change, orders.success);
+  const std::memory_order failure = weakened(id, 1, action::load, orders.failure);
   const bool can = p.order.back().value == expected;
   if (can && orders.weak && w.ask({kind::failure, w.steps(), 2, nullptr, true}) == 1) {
     record("CAS fails idly", failure, id, p, expected, expected);
@@ -568,7 +568,7 @@ void wait(cell c, std::uint64_t old, std::memory_order o, const site& at) noexce
   execution& w = world();
   for (;;) {
     w.step(id);
-    if (load_at(c, weakened(id, 0, o), id, "load to wait") != old) return;
+    if (load_at(c, weakened(id, 0, action::load, o), id, "load to wait") != old) return;
     w.step(id);
     if (load_at(c, std::memory_order_seq_cst, id, "futex wait") != old) continue;
     w.block(c.at, "for a notification");
