@@ -1,0 +1,54 @@
+"""The table of runs: which models with which sizes, and which rules taken away."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    defines: tuple
+    expected: str  # holds or fails
+    size: str  # ci, or long: only with --size long
+
+
+def holds(defines, size="ci"):
+    return Run(tuple(defines.split()), "holds", size)
+
+
+def ablations(size, *without):
+    """Runs of `size` without one rule each; each must fail."""
+    return [Run(tuple(f"{size} {rule}".split()), "fails", "ci") for rule in without]
+
+
+RUNS = {
+    "ticket_ring": [
+        holds("P=3 K=1"),
+        holds("P=2 K=2"),
+        holds("P=3 K=1 N=1"),
+        holds("P=4 K=1", "long"),
+        holds("P=3 K=2", "long"),
+        *ablations(
+            "P=2 K=2",
+            "RESUME_BEFORE_SETTLE",
+            "TOUCH_AFTER_IDLE",
+            "TOUCH_AFTER_PARK",
+            "ACCOUNT_AFTER_PARK",
+            "IDLE_BY_STORE",
+            "PARK_BY_STORE",
+            "NO_TAKE_OVER",
+            "MARK_APART",
+            "MARK_APART NO_RECHECK",
+            "NO_HEAD_IN_LEAVE",
+            "KNOWN_NOT_RENEWED",
+        ),
+        *ablations(
+            "P=3 K=1 N=1",
+            "COLLECT_BY_STORE",
+            "FIRST_FOUND",
+            "TAKE_OVER_BY_STORE",
+            "ONLY_AWAITED_TAKES",
+            "PUSH_BY_STORE",
+            "LINK_AFTER_PUSH",
+            "COLLECT_NEWEST",
+        ),
+    ],
+}
