@@ -14,9 +14,8 @@
  *
  * Ablations  each must fail
  *   RESUME_BEFORE_SETTLE   the last result is handed back while the word is still to be told
- *   TOUCH_AFTER_IDLE       a look at the private side after the word says idle
- *   TOUCH_AFTER_PARK       the same after the mark
- *   ACCOUNT_AFTER_PARK     the word is told what is done after the mark
+ *   RESET_AFTER_IDLE       a private field written after the word says idle: it is the next owner's
+ *   ACCOUNT_AFTER_PARK     the same after the mark, when the word is told what is done
  *   IDLE_BY_STORE          idle decided by a load and a store: an arrival between is lost
  *   PARK_BY_STORE          the mark stored without comparing: a request published between is lost
  *   TAKE_OVER_BY_STORE     the mark removed without comparing: two take over
@@ -62,7 +61,7 @@ byte parked;
 #endif
 
 /* the requests; a ticket's request is ghost */
-byte link[R];
+byte older[R];
 byte request_of[R];
 
 /* private to the owner */
@@ -96,13 +95,12 @@ inline finish() {
 }
 
 inline account() {
-  mine();
   if
   :: unaccounted != 0 ->
+     alive();
      pending = pending - unaccounted;
      known = pending;
-     unaccounted = 0;
-     assert(pending != 0)
+     unaccounted = 0
   :: else
   fi
 }
@@ -126,7 +124,7 @@ inline collect() {
 #ifdef COLLECT_NEWEST
      seen = NOTHING
 #else
-     seen = link[seen - CHAIN(0)]
+     seen = older[seen - CHAIN(0)]
 #endif
   :: else -> break
   od;
@@ -217,7 +215,7 @@ publish:
 #endif
           cell[p % N] = CHAIN(r);
 #ifndef LINK_AFTER_PUSH
-          link[r] = seen;
+          older[r] = seen;
           seen = 0
 #endif
        :: else -> seen = cell[p % N]; goto publish
@@ -225,7 +223,7 @@ publish:
      }
   fi;
 #ifdef LINK_AFTER_PUSH
-  atomic { link[r] = seen; seen = 0 };
+  atomic { older[r] = seen; seen = 0 };
 #endif
 #ifdef MARK_APART
   atomic {
@@ -255,11 +253,14 @@ next:
        mine();
        pending = pending - unaccounted;
 #endif
+#ifndef RESET_AFTER_IDLE
        unaccounted = 0;
+#endif
        was = 0;
        if
        :: pending == 0 -> owner = NOBODY; goto idle
        :: else ->
+          unaccounted = 0;
 #ifndef KNOWN_NOT_RENEWED
           known = pending
 #endif
@@ -291,7 +292,7 @@ look:
   :: else
   fi;
 #ifndef ACCOUNT_AFTER_PARK
-  atomic { account() };
+  atomic { mine(); account(); assert(pending != 0) };
 #endif
   atomic {
     mine();
@@ -333,9 +334,9 @@ look:
 found:
   if
   :: true
-  :: done != 0 -> atomic { account() }; atomic { back = back | done; done = 0 }
+  :: done != 0 -> atomic { mine(); account() }; atomic { back = back | done; done = 0 }
   :: done != 0 ->
-     atomic { account() };
+     atomic { mine(); account() };
      atomic {
        mine();
        stash[head % N] = stash[head % N] | BIT(head);
@@ -347,16 +348,13 @@ serve_this:
   atomic { body(head); finish() };
   goto next;
 stopped:
-#ifdef TOUCH_AFTER_PARK
-  alive();
-#endif
 #ifdef ACCOUNT_AFTER_PARK
   atomic { account() };
 #endif
   goto left;
 idle:
-#ifdef TOUCH_AFTER_IDLE
-  alive();
+#ifdef RESET_AFTER_IDLE
+  unaccounted = 0;
 #endif
 left:
   atomic { back = back | done; done = 0; was = 0 };
