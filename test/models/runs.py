@@ -81,4 +81,27 @@ RUNS = {
             "LAST_IS_REFUSED",
         ),
     ],
+    "close": [
+        holds("P=2 C=1"),
+        holds("P=2 C=2"),
+        holds("P=3 C=2", "long"),
+        *ablations(
+            "P=2 C=1",
+            "NO_CLOSED_BIT",
+            "CLOSED_BIT_LATE",
+            "CLOSE_AT_ONCE",
+            "DELIVER_LATE",
+            "ADD_AFTER_PUBLISH",
+            "NEXT_AFTER_DONE",
+            "GO_ON_AFTER_CLOSE",
+            "ALL_HANDED_BACK",
+        ),
+        *ablations(
+            "P=1 C=2",
+            "ADD_BY_STORE",
+            "FINISH_BY_STORE",
+            "NO_CLOSED_LIST",
+            "TOUCH_AFTER_ADD",
+        ),
+    ],
 }
