@@ -8,12 +8,15 @@
  *            who wait gets a free section is left open. An edge's version and target are one word.
  * Sizes      C chains that enter up to D of S sections, each inside the one before, R times over
  * Checks     no cycle goes unreported (it would never end); what is reported was a cycle at one
- *            instant: `dead` marks the chains on it when the last edge closes it
+ *            instant: `dead` marks the chains on it when the last edge closes it. A chain that is
+ *            refused counts as waiting until its last edge is cleared: so a second one may be refused
+ *            for a cycle that the first is about to break
+ * Not seen   that a version is needed beside the target: an edge that goes and comes back misleads
+ *            the verification only on a path of three, with four chains, which is too much to search
  *
  * Ablations  each must fail
  *   CHASE_FIRST        the chase comes before the own edges are published: two miss each other
  *   NO_VERIFY          the path may be made of edges from different instants
- *   NO_VERSIONS        verified by targets only: an edge may have gone and come back
  *   LATE_CLEAR         cleared after the section was handed on: the next owner sees an old edge
  *   NO_CLEAR           not cleared at all when the wait is over
  *   NO_CLEAR_ON_RAISE  not cleared by who is refused
@@ -105,9 +108,6 @@ inline chase() {
      atomic {
        path[n] = at;
        seen[n] = version[at];
-#ifdef NO_VERSIONS
-       seen[n] = edge[at];
-#endif
        at = edge[at]
      };
      n++;
@@ -132,11 +132,7 @@ inline verify() {
   do
   :: hit && at < n ->
      atomic {
-#ifdef NO_VERSIONS
-       hit = (edge[path[at]] == seen[at]);
-#else
        hit = (version[path[at]] == seen[at]);
-#endif
        at++
      }
   :: else -> break
@@ -189,11 +185,11 @@ enter:
         if
         :: hit ->
            hit = false;
-           atomic { assert(dead[id]); wants[id] = NONE };
+           assert(dead[id]);
 #ifndef NO_CLEAR_ON_RAISE
            set_edges(NONE);
 #endif
-           atomic { w = 0; dead[id] = false; goto leave }
+           atomic { w = 0; wants[id] = NONE; dead[id] = false; goto leave }
         :: else
         fi
      :: else
