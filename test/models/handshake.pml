@@ -1,0 +1,299 @@
+/* handshake - who goes on when a body that waits has ended, and who wakes the joiners of a scope.
+ *
+ * Models     BODY: S1 of include/turnstile/detail/body.hpp (waiting_body), with what
+ *            lib/strand/section_core.cpp does around start; else: scope_core.hpp and
+ *            lib/resume/scope_core.cpp, J1 and J4
+ * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The end of a
+ *            body or of spawned work may come on any thread, or within its start.
+ * Sizes      BODY: B requests one after the other, each with a body that waits. Else: W pieces of
+ *            work, J coroutines that join, and M more pieces, spawned by work or by who has joined and
+ *            then joins again; the scope is destroyed after the last join
+ * Checks     BODY: exactly one goes on, when both are done; the frame with the handshake is not
+ *            touched after it was handed back. Else: each joiner is resumed, once, not before all
+ *            work had ended; the core is freed once and not touched afterwards
+ *
+ * Ablations  each must fail
+ *   BODY LOOK_THEN_STORE      both sides look first: nobody goes on, or both do
+ *   BODY END_LEAVES_IT        the end relies on the strand
+ *   BODY STRAND_LEAVES_IT     the strand relies on the end
+ *   BODY TOUCH_AFTER_RETURN   a look at the frame after the exchange has given it away
+ *   BODY ACCOUNT_AFTER_START  the owner's fields are touched when the section may have gone on
+ *   NO_LOOK_AFTER_ADD         a joiner that comes as the last work ends is never resumed
+ *   NO_SECOND_LOOK            joiners are resumed though work was spawned since the first look
+ *   NO_LOOK_AFTER_PUT_BACK    work that ended while the list was away leaves it asleep
+ *   LINK_AFTER_RESUME         a joiner's link is read when it is in use again
+ *   WORK_WITHOUT_SHARE        the last work looks for joiners in a core that one of them has freed
+ *   JOIN_WITHOUT_SHARE        so does a joiner
+ *   JOIN_BY_STORE             two joiners come at once: one is lost
+ *   TAKE_BY_LOOK              two take the same joiners
+ */
+
+#ifdef BODY
+
+#ifndef B
+#define B 2
+#endif
+
+mtype = { starting, returned_from, over };
+mtype phase[B] = starting;
+
+/* ghost */
+bool may_start[B + 1], begun[B];
+bool went_on[B];
+
+/* The frame of a request goes when it is handed back. */
+#define touch(r) assert(!went_on[r])
+
+/* Goes on with the section: hands r back and starts the next. */
+inline go_on(r) {
+  assert(!went_on[r]);
+  went_on[r] = true;
+  may_start[r + 1] = true
+}
+
+inline exchange(r, mine, others) {
+#ifdef LOOK_THEN_STORE
+  atomic { touch(r); second = (phase[r] == others) };
+  atomic { touch(r); phase[r] = mine }
+#else
+  atomic { touch(r); second = (phase[r] == others); phase[r] = mine }
+#endif
+}
+
+proctype strand(byte r) {
+  bool second;
+  (may_start[r]);
+  begun[r] = true;
+  exchange(r, returned_from, over);
+  if
+#ifdef STRAND_LEAVES_IT
+  :: second
+#else
+  :: second -> atomic { go_on(r) }
+#endif
+  :: else ->
+#ifdef TOUCH_AFTER_RETURN
+     touch(r);
+#endif
+#ifdef ACCOUNT_AFTER_START
+     assert(!may_start[r + 1]);
+#endif
+     skip
+  fi
+}
+
+proctype body(byte r) {
+  bool second;
+  (begun[r]);
+  exchange(r, over, returned_from);
+  if
+#ifdef END_LEAVES_IT
+  :: second
+#else
+  :: second -> atomic { go_on(r) }
+#endif
+  :: else
+  fi
+}
+
+init {
+  byte p;
+  atomic {
+    may_start[0] = true;
+    for (p : 0 .. B - 1) {
+      run strand(p);
+      run body(p)
+    }
+    p = 0
+  };
+  (may_start[B])
+}
+
+#else
+
+#ifndef W
+#define W 1
+#endif
+#ifndef J
+#define J 2
+#endif
+#ifndef M
+#define M 1
+#endif
+
+#define NONE 255
+#define BIT(n) (1 << (n))
+
+/* the core */
+byte running, shares = 1;
+byte joiners = NONE;
+byte next[J];
+
+/* ghost */
+byte spawned, finished; /* how many; which */
+byte more = M;
+bool resumed[J];
+byte joined;
+bool freed;
+
+#define core() assert(!freed)
+
+inline drop_share() {
+  atomic {
+    core();
+    shares--;
+    freed = (shares == 0)
+  }
+}
+
+inline spawn() {
+  atomic { core(); running++ };
+  atomic {
+    core();
+#ifndef WORK_WITHOUT_SHARE
+    shares++;
+#endif
+    run work(spawned);
+    spawned++
+  }
+}
+
+inline resume(j) {
+  assert(!resumed[j]);
+  resumed[j] = true
+}
+
+inline wake_if_idle() {
+  do
+  :: atomic { core(); k = running };
+     if
+     :: k != 0 -> k = 0; break
+     :: else
+     fi;
+#ifdef TAKE_BY_LOOK
+     atomic { core(); list = joiners };
+     atomic { core(); joiners = NONE };
+#else
+     atomic { core(); list = joiners; joiners = NONE };
+#endif
+     if
+     :: list == NONE -> break
+     :: else
+     fi;
+     atomic { core(); k = running };
+     if
+#ifdef NO_SECOND_LOOK
+     :: false ->
+#else
+     :: k != 0 -> /* put it back */
+#endif
+        atomic {
+          core();
+          k = list;
+          do
+          :: next[k] != NONE -> k = next[k]
+          :: else -> break
+          od;
+          next[k] = joiners;
+          joiners = list;
+          list = NONE;
+          k = 0
+        };
+#ifdef NO_LOOK_AFTER_PUT_BACK
+        break
+#endif
+     :: else ->
+        k = 0;
+        do
+        :: list != NONE ->
+#ifdef LINK_AFTER_RESUME
+           atomic { resume(list) };
+           list = next[list]
+#else
+           atomic { k = next[list]; resume(list); list = k; k = 0 }
+#endif
+        :: else -> break
+        od;
+        break
+     fi
+  od
+}
+
+proctype work(byte id) {
+  byte k, list = NONE;
+  if
+  :: atomic { more != 0 -> more-- }; spawn()
+  :: true
+  fi;
+  atomic {
+    core();
+    finished = finished | BIT(id);
+    running--;
+    k = running
+  };
+  if
+  :: k == 0 -> wake_if_idle()
+  :: else -> k = 0
+  fi;
+#ifndef WORK_WITHOUT_SHARE
+  drop_share()
+#endif
+}
+
+/* The thread goes on in wait, the coroutine perhaps elsewhere. */
+proctype rest_of_wait() {
+  byte k, list = NONE;
+#ifndef NO_LOOK_AFTER_ADD
+  wake_if_idle();
+#endif
+#ifndef JOIN_WITHOUT_SHARE
+  drop_share()
+#endif
+}
+
+proctype joiner(byte id) {
+  byte k, all;
+again:
+  atomic { core(); all = BIT(spawned) - 1; k = running };
+  if
+  :: k == 0 -> goto passed
+  :: else -> k = 0
+  fi;
+  resumed[id] = false;
+#ifndef JOIN_WITHOUT_SHARE
+  atomic { core(); shares++ };
+#endif
+#ifdef JOIN_BY_STORE
+  atomic { core(); next[id] = joiners };
+  atomic { core(); joiners = id };
+#else
+  atomic { core(); next[id] = joiners; joiners = id };
+#endif
+  run rest_of_wait();
+  (resumed[id]);
+passed:
+  atomic { assert((finished & all) == all); all = 0; k = 0 };
+  if
+  :: atomic { more != 0 -> more-- }; spawn(); goto again
+  :: joined++
+  fi
+}
+
+init {
+  byte p;
+  atomic {
+    for (p : 1 .. W) {
+      spawn()
+    }
+    for (p : 0 .. J - 1) {
+      run joiner(p)
+    }
+    p = 0
+  };
+  (joined == J);
+  assert(running == 0);
+  drop_share();
+  (freed)
+}
+
+#endif
