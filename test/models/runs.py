@@ -107,7 +107,7 @@ RUNS = {
     "parking": [
         holds("W=2 S=1 M=1"),
         holds("W=2 S=1 M=1 EARLY"),
-        holds("W=2 S=2 M=1"),
+        holds("W=2 S=2 M=1", "long"),
         holds("W=2 S=2 M=1 EARLY", "long"),
         holds("W=2 S=2 M=3", "long"),
         holds("W=3 S=1 M=1", "long"),
