@@ -3,16 +3,16 @@
  * Models     lib/executor/sleepers.hpp, thread_pool.cpp, and what run_queue.hpp (Q3), injector.hpp and
  *            mailbox.hpp do to it
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Jobs are only
- *            counted. A wake-up is one compare-and-swap with its load. A search looks anywhere, in
- *            any order, or gives up, at any time: so it naps and leaves brisk workers alone as it
- *            likes. All workers have been started. No post from outside comes after the stop.
+ *            counted. A wake-up is one compare-and-swap with its load. A search looks at each
+ *            place once: it neither naps nor leaves brisk workers alone. All workers have been
+ *            started. No post from outside comes after the stop, but it may not have returned.
  * Sizes      W workers with room for Q jobs each in their queues; S threads outside that post once,
  *            one job or two; M more jobs may be posted by jobs, to the own worker or another's mail;
  *            L jobs may be long: they end only when all others have. EARLY: the pool may stop as soon
  *            as everything from outside is posted, else when all has run
  * Checks     every job runs, also while all workers but one have long jobs: a lost wake-up leaves
  *            the last one asleep for ever; workers end only when nothing is left; nobody outside
- *            touches a pool that is gone
+ *            touches a pool that is gone; the end is declared when no job runs
  *
  * Ablations  each must fail
  *   WAKE_BEFORE_PUSH          woken before there is anything to find
@@ -28,6 +28,9 @@
  *   STOP_WITHOUT_WAKE         the sleepers never hear of the stop
  *   DONE_WITHOUT_WAKE         nor of the end
  *   DONE_WITHOUT_LOOK         the end is declared without a look at what is left
+ *   STOP_READ_LATE            `stopping` is read only after the look: what was posted between is lost
+ *   STOP_READ_ONCE            only before lying down: a stop in between is lost
+ *   NO_SECOND_COUNT           the end is declared though somebody got up during the look
  *   WAKE_AFTER_UNLOCK         a post from outside wakes when its job may have ended the pool
  */
 

@@ -132,6 +132,7 @@ RUNS = {
             "STOP_READ_ONCE",
             "NO_SECOND_COUNT",
         ),
+        *ablations("W=2 S=1 M=0 L=0 EARLY", "STOP_READ_LATE NO_SECOND_COUNT"),
         *ablations("W=2 S=1 M=2", "NO_WAKE_AFTER_MAIL"),
     ],
     "wait_edges": [
