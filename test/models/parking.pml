@@ -31,6 +31,7 @@
  *   STOP_READ_LATE            `stopping` is read only after the look: what was posted between is lost
  *   STOP_READ_ONCE            only before lying down: a stop in between is lost
  *   NO_SECOND_COUNT           the end is declared though somebody got up during the look
+ *   SLEEP_AFTER_DONE          who lay down after the last wake-up sleeps for ever
  *   WAKE_AFTER_UNLOCK         a post from outside wakes when its job may have ended the pool
  */
 
@@ -330,6 +331,9 @@ lie_down:
      wake_all();
 #endif
      goto up
+#ifndef SLEEP_AFTER_DONE
+  :: k == 0 && !(all_down && stop_seen) && done -> goto up
+#endif
   :: else
   fi;
 sleep:

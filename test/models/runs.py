@@ -110,7 +110,8 @@ RUNS = {
         holds("W=2 S=2 M=1", "long"),
         holds("W=2 S=2 M=1 EARLY", "long"),
         holds("W=2 S=2 M=3", "long"),
-        holds("W=3 S=1 M=1", "long"),
+        holds("W=3 S=1 M=0 L=0", "long"),
+        holds("W=3 S=1 M=0 L=0 EARLY", "long"),
         *ablations(
             "W=2 S=1 M=1",
             "WAKE_BEFORE_PUSH",
@@ -134,6 +135,7 @@ RUNS = {
         ),
         *ablations("W=2 S=1 M=0 L=0 EARLY", "STOP_READ_LATE NO_SECOND_COUNT"),
         *ablations("W=2 S=1 M=2", "NO_WAKE_AFTER_MAIL"),
+        *ablations("W=3 S=1 M=0 L=0", "SLEEP_AFTER_DONE"),
     ],
     "wait_edges": [
         holds("C=2 D=2 R=2"),
