@@ -24,7 +24,8 @@ COMPILERS = (["gcc"], ["cc"], ["clang"], ["g++", "-x", "c"])
 MEMORY_MIB = 5000
 # A small search takes less time than optimizing it.
 FLAGS = {"ci": ["-O0"], "long": ["-O2", "-DCOLLAPSE"]}
-DEPTH = {"ci": 300_000, "long": 10_000_000}
+# The depth, and the hash table's size to begin with: clearing a large one takes its time.
+LIMITS = {"ci": ["-m20000", "-w19"], "long": ["-m10000000", "-w24"]}
 
 
 @dataclasses.dataclass
@@ -103,7 +104,7 @@ def check(model, run, cc):
         trouble = build(model, run, cc, folder)
         if trouble:
             return Outcome("not built", why=trouble)
-        return judge(*output_of(["./pan", f"-m{DEPTH[run.size]}"], folder))
+        return judge(*output_of(["./pan", *LIMITS[run.size]], folder))
 
 
 def report(model, run, outcome):

@@ -3,14 +3,14 @@
  * Models     include/turnstile/detail/section_core.hpp (closers), close_awaiter.hpp, closing in
  *            ticket_word.hpp, and lib/strand/section_core.cpp: serve, finish_closing, add_closer,
  *            finish_close, pass-on
- * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Each ticket has
- *            a cell of its own, with the parked mark in it: cells that are shared are in ticket_ring.
- *            `known` is left out: the word is told after each body, or after several.
+ * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Each ticket
+ *            has a cell of its own, with the parked mark in it: cells that are shared are in
+ *            ticket_ring. `known` is left out: the word is told after each body, or after several.
  * Sizes      P coroutines with one request each, C that close
- * Checks     when close is done everything accepted has ended, and what the closing thread served is
- *            handed back; nothing is accepted behind the closing request; everybody who closes is
- *            resumed, once; nobody touches the section after it is gone, which it is as soon as all
- *            who closed are resumed and every request has run or was refused
+ * Checks     when close is done everything accepted has ended, and what the closing thread served
+ *            is handed back; nothing is accepted behind the closing request; everybody who closes
+ *            is resumed, once; nobody touches the section after it is gone, which it is as soon as
+ *            all who closed are resumed and every request has run or was refused
  * Not so     what another thread served may still be on its way back when close is done: who leaves
  *            a parked section or passes it on delivers after that. Run with ALL_HANDED_BACK to see.
  *
@@ -111,7 +111,13 @@ end_wait:
     fi
   };
 refused:
-  atomic { alive(); pending--; answered = answered | BIT(id); back = back | BIT(id); goto finished };
+  atomic {
+    alive();
+    pending--;
+    answered = answered | BIT(id);
+    back = back | BIT(id);
+    goto finished
+  };
 
 close:
   atomic {
@@ -208,7 +214,14 @@ publish:
 next:
   if
   :: true
-  :: unaccounted != 0 -> atomic { account(); if :: pending == 0 -> owner = NOBODY; goto left :: else fi }
+  :: unaccounted != 0 ->
+     atomic {
+       account();
+       if
+       :: pending == 0 -> owner = NOBODY; goto left
+       :: else
+       fi
+     }
   fi;
   atomic {
     mine();

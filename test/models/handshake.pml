@@ -6,8 +6,8 @@
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The end of a
  *            body or of spawned work may come on any thread, or within its start.
  * Sizes      BODY: B requests one after the other, each with a body that waits. Else: W pieces of
- *            work, J coroutines that join, and M more pieces, spawned by work or by who has joined and
- *            then joins again; the scope is destroyed after the last join
+ *            work, J coroutines that join, and M more pieces, spawned by work or by who has joined
+ *            and then joins again; the scope is destroyed after the last join
  * Checks     BODY: exactly one goes on, when both are done; the frame with the handshake is not
  *            touched after it was handed back. Else: each joiner is resumed, once, not before all
  *            work had ended; the core is freed once and not touched afterwards

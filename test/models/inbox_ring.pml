@@ -2,10 +2,10 @@
  *
  * Models     include/turnstile/detail/inbox_ring.hpp, lib/ring/inbox_ring.cpp, and of
  *            lib/strand/section_core.cpp the loop that serves: batches, hand-back, pass-on
- * Abstracts  sequentially consistent: memory orders are the business of test/schedule. What only the
- *            owner touches is one step with the access beside it, and `owner` asserts that there is
- *            one owner. A compare-and-swap fails only for a reason. The budget is a choice after
- *            each body: go on, hand back, pass on.
+ * Abstracts  sequentially consistent: memory orders are the business of test/schedule. What only
+ *            the owner touches is one step with the access beside it, and `owner` asserts that
+ *            there is one owner. A compare-and-swap fails only for a reason. The budget is a choice
+ *            after each body: go on, hand back, pass on.
  * Sizes      P coroutines with K requests each, one after the other and with the same node, so that
  *            the word sees a node come back; C = 1: one closes the section meanwhile
  * Checks     one owner at a time; served in the order of getting into the word, each once;

@@ -1,15 +1,15 @@
 /* parking - how a pool's workers lie down and are woken.
  *
- * Models     lib/executor/sleepers.hpp, thread_pool.cpp, and what run_queue.hpp (Q3), injector.hpp and
- *            mailbox.hpp do to it
- * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Jobs are only
- *            counted. A wake-up is one compare-and-swap with its load. A search looks at each
+ * Models     lib/executor/sleepers.hpp, thread_pool.cpp, and what run_queue.hpp (Q3), injector.hpp
+ *            and mailbox.hpp do to it
+ * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Jobs are
+ *            only counted. A wake-up is one compare-and-swap with its load. A search looks at each
  *            place once: it neither naps nor leaves brisk workers alone. All workers have been
  *            started. No post from outside comes after the stop, but it may not have returned.
  * Sizes      W workers with room for Q jobs each in their queues; S threads outside that post once,
- *            one job or two; M more jobs may be posted by jobs, to the own worker or another's mail;
- *            L jobs may be long: they end only when all others have. EARLY: the pool may stop as soon
- *            as everything from outside is posted, else when all has run
+ *            one job or two; M more jobs may be posted by jobs, to the own worker or another's
+ *            mail; L jobs may be long: they end only when all others have. EARLY: the pool may stop
+ *            as soon as everything from outside is posted, else when all has run
  * Checks     every job runs, also while all workers but one have long jobs: a lost wake-up leaves
  *            the last one asleep for ever; workers end only when nothing is left; nobody outside
  *            touches a pool that is gone; the end is declared when no job runs
@@ -20,15 +20,16 @@
  *   LAST_DOES_NOT_LOOK        the last searcher goes off with its job: the same
  *   NO_WAKE_AFTER_POST        a job's own posts wait behind it
  *   NO_WAKE_AFTER_HAND_BACK   so does what it put into another's mail
- *   NO_WAKE_AFTER_MOVE        what was taken in one go and left in the queue was hidden from who lay
- *                             down meanwhile
+ *   NO_WAKE_AFTER_MOVE        what was taken in one go and left in the queue was hidden from who
+ *                             lay down meanwhile
  *   NO_WAKE_AFTER_MAIL        the same for mail that is kept
  *   NO_TOKEN_AFTER_LOST_RACE  who gets up leaves the token of the wake-up that was faster
  *   WAKE_BY_STORE             two wake-ups by load and store are one
  *   STOP_WITHOUT_WAKE         the sleepers never hear of the stop
  *   DONE_WITHOUT_WAKE         nor of the end
  *   DONE_WITHOUT_LOOK         the end is declared without a look at what is left
- *   STOP_READ_LATE            `stopping` is read only after the look: what was posted between is lost
+ *   STOP_READ_LATE            `stopping` is read only after the look: what was posted between is
+ *                             lost
  *   STOP_READ_ONCE            only before lying down: a stop in between is lost
  *   NO_SECOND_COUNT           the end is declared though somebody got up during the look
  *   SLEEP_AFTER_DONE          who lay down after the last wake-up sleeps for ever
@@ -356,7 +357,13 @@ proctype outside() {
 #ifdef WAKE_BEFORE_PUSH
   wake_one();
 #endif
-  atomic { !locked -> locked = true; injected = injected + k; left = left + k - 1; to_come--; k = 0 };
+  atomic {
+    !locked -> locked = true;
+    injected = injected + k;
+    left = left + k - 1;
+    to_come--;
+    k = 0
+  };
 #ifdef WAKE_AFTER_UNLOCK
   locked = false;
   wake_one()

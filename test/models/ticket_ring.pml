@@ -2,11 +2,11 @@
  *
  * Models     include/turnstile/detail/ticket_word.hpp, ticket_ring.hpp, lib/ring/*.cpp, and of
  *            lib/strand/section_core.cpp the loop that serves: batches, hand-back, pass-on
- * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The word is a
- *            pair that changes in one step. What only the owner touches is one step with the access
- *            beside it, and `owner` asserts that there is one owner. The stash is a set of tickets:
- *            which list order put() finds is tested in test/ring. A compare-and-swap fails only for
- *            a reason. The budget is a choice after each body: go on, hand back, pass on.
+ * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The word is
+ *            a pair that changes in one step. What only the owner touches is one step with the
+ *            access beside it, and `owner` asserts that there is one owner. The stash is a set of
+ *            tickets: which list order put() finds is tested in test/ring. A compare-and-swap fails
+ *            only for a reason. The budget is a choice after each body: go on, hand back, pass on.
  * Sizes      P producers with K requests each, issued without waiting; N cells
  * Checks     one owner at a time; tickets served in order, each once; everything handed back (else
  *            the destroyer waits for ever); idle at the end; nobody touches a section that is gone,

@@ -1,18 +1,19 @@
 /* wait_edges - finding cycles of chains that wait for each other's sections.
  *
- * Models     the detector planned for lib/registry: an edge word for each section, a version and the
- *            section that its execution waits for; publish, chase, verify, wait; clear before the
- *            section waited for is handed on. Idea: wait-for edges with versions as in the design
- *            notes (algorithms, 3.3); the model is our own
+ * Models     the detector planned for lib/registry: an edge word for each section, a version and
+ *            the section that its execution waits for; publish, chase, verify, wait; clear before
+ *            the section waited for is handed on. Idea: wait-for edges with versions as in the
+ *            design notes (algorithms, 3.3); the model is our own
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Who of those
  *            who wait gets a free section is left open. An edge's version and target are one word.
  * Sizes      C chains that enter up to D of S sections, each inside the one before, R times over
  * Checks     no cycle goes unreported (it would never end); what is reported was a cycle at one
  *            instant: `dead` marks the chains on it when the last edge closes it. A chain that is
- *            refused counts as waiting until its last edge is cleared: so a second one may be refused
- *            for a cycle that the first is about to break
+ *            refused counts as waiting until its last edge is cleared: so a second one may be
+ *            refused for a cycle that the first is about to break
  * Not seen   that a version is needed beside the target: an edge that goes and comes back misleads
- *            the verification only on a path of three, with four chains, which is too much to search
+ *            the verification only on a path of three, with four chains, which is too much to
+ *            search
  *
  * Ablations  each must fail
  *   CHASE_FIRST        the chase comes before the own edges are published: two miss each other

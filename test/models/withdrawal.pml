@@ -1,17 +1,19 @@
 /* withdrawal - a request that is taken out of the line before its turn.
  *
- * Models     the cancellation planned for lib/section: a pooled node stands in line for its awaiter;
- *            the owner claims it or a canceller withdraws it, by a compare-and-swap on its state.
- *            Idea: states and two references as in the design notes (algorithms, 4); that resuming
- *            waits for the thread that pushed, and claiming comes before handing back, is from here
- * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The line is a
- *            queue whose push, pop and idle test are one step each: how, is in the models of the
+ * Models     the cancellation planned for lib/section: a pooled node stands in line for its
+ *            awaiter; the owner claims it or a canceller withdraws it, by a compare-and-swap on its
+ *            state. Idea: states and two references as in the design notes (algorithms, 4); that
+ *            resuming waits for the thread that pushed, and claiming comes before handing back, is
+ *            from here
+ * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The line is
+ *            a queue whose push, pop and idle test are one step each: how, is in the models of the
  *            rings. Resuming posts the awaiter, which goes on by itself.
  * Sizes      W awaiters with one request each, and a canceller for each that comes at any time or
  *            never
- * Checks     one owner at a time; each request runs or is withdrawn, and its awaiter is resumed once;
- *            no node is touched after it was freed, and all are freed; no frame is touched after its
- *            awaiter was resumed; nobody touches the section after the last awaiter has gone on
+ * Checks     one owner at a time; each request runs or is withdrawn, and its awaiter is resumed
+ *            once; no node is touched after it was freed, and all are freed; no frame is touched
+ *            after its awaiter was resumed; nobody touches the section after the last awaiter has
+ *            gone on
  *
  * Ablations  each must fail
  *   CLAIM_BY_STORE          the owner looks, then stores: it runs what was withdrawn between
@@ -22,10 +24,10 @@
  *   ONE_REFERENCE           who withdraws frees the node: it is still in line
  *   NO_DEREGISTRATION       the awaiter drops its reference while the canceller looks at the node
  *   RESUME_BEFORE_PUSHED    the awaiter goes on while its node is still being pushed
- *   PUSHED_WHILE_OWNER      who takes over lets go of its own node before it has left the section: it
- *                           is withdrawn
- *   HAND_BACK_BEFORE_CLAIM  results go back because another request is there, which is withdrawn: the
- *                           owner has still to leave the section
+ *   PUSHED_WHILE_OWNER      who takes over lets go of its own node before it has left the section:
+ *                           it is withdrawn
+ *   HAND_BACK_BEFORE_CLAIM  results go back because another request is there, which is withdrawn:
+ *                           the owner has still to leave the section
  *   LOOK_AT_FRAME_FIRST     the owner looks at the frame before it has claimed the request
  */
 
