@@ -30,8 +30,8 @@
  *   DONE_WITHOUT_LOOK         the end is declared without a look at what is left
  *   STOP_READ_LATE            `stopping` is read only after the look: what was posted between is
  *                             lost
- *   STOP_READ_ONCE            only before lying down: a stop in between is lost
- *   NO_SECOND_COUNT           the end is declared though somebody got up during the look
+ *   STOP_READ_EARLY           it is read before lying down: a stop in between is lost
+ *   COUNT_EARLY               who lies is counted before the look: somebody may have got up since
  *   SLEEP_AFTER_DONE          who lay down after the last wake-up sleeps for ever
  *   WAKE_AFTER_UNLOCK         a post from outside wakes when its job may have ended the pool
  */
@@ -286,7 +286,7 @@ got:
   od;
 
 lie_down:
-#ifndef STOP_READ_LATE
+#ifdef STOP_READ_EARLY
   stop_seen = stopping;
 #endif
   atomic {
@@ -294,6 +294,9 @@ lie_down:
     sleeping++;
     all_down = (searching == 0 && sleeping == W)
   };
+#if !defined(STOP_READ_EARLY) && !defined(STOP_READ_LATE)
+  stop_seen = stopping;
+#endif
 #ifndef NO_LOOK_AFTER_LIE_DOWN
 # ifdef DONE_WITHOUT_LOOK
   if
@@ -306,11 +309,9 @@ lie_down:
 #endif
 #ifdef STOP_READ_LATE
   stop_seen = stopping;
-#elif !defined(STOP_READ_ONCE)
-  k = (k != 0 || stopping != stop_seen);
 #endif
-#ifndef NO_SECOND_COUNT
-  atomic { all_down = (all_down && sleeping == W && searching == 0) };
+#ifndef COUNT_EARLY
+  atomic { all_down = (sleeping == W && searching == 0) };
 #endif
   if
   :: k != 0 ->
