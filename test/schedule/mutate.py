@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+"""mutate.py - weakens the library one rule at a time and asks the checker whether it notices.
+
+    mutate.py PROGRAM              each memory order that they use, made weaker
+      --seconds N                         for each scenario and strategy; 5 if not said
+      --only TEXT                         mutations whose name contains this
+      --table                             write what was found into README.md
+
+PROGRAM is test_schedule; BUILD a build directory of this tree, whose options the copy is built with.
+One line for each mutation. Ends with 1 if one survives that survivors.py does not explain.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import survivors
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+
+# What each order can be weakened to, by what it is given to: a load, a store, a change.
+WEAKER = {
+    "L": {"seq_cst": ["acquire"], "acquire": ["relaxed"]},
+    "S": {"seq_cst": ["release"], "release": ["relaxed"]},
+    "C": {
+        "seq_cst": ["acq_rel"],
+        "acq_rel": ["acquire", "release"],
+        "acquire": ["relaxed"],
+        "release": ["relaxed"],
+    },
+}
+
+
+@dataclass
+class Mutation:
+    where: str  # file:line
+    code: str
+    change: str
+    environment: dict
+    scenarios: list
+
+
+@dataclass
+class Outcome:
+    mutation: Mutation
+    scenario: str = ""
+    report: str = ""
+
+    @property
+    def caught(self):
+        return bool(self.report)
+
+
+def run(program, scenario, environment, seconds):
+    """Runs one scenario; gives the report's first line, empty if there was none."""
+    name = scenario.replace(",", "\\,")
+    limits = {"SCHEDULE_SECONDS": str(seconds), "TEST_DEADLINE_SECONDS": str(20 * seconds + 60)}
+    done = subprocess.run(
+        [program, f"--test-case={name}"],
+        env=os.environ | limits | environment,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode == 0:
+        return ""
+    found = re.search(r"^FAILED: (.*)$", done.stdout, re.MULTILINE)
+    return found.group(1) if found else f"status {done.returncode}"
+
+
+def scenarios_of(program):
+    listed = subprocess.run(
+        [program, "--list-test-cases", "--test-suite-exclude=the checker"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [line for line in listed.splitlines() if re.match(r"[a-z_]+: ", line)]
+
+
+def sites_of(program, scenario):
+    """The orders that one scenario uses, and how long it took to find them."""
+    begun = time.monotonic()
+    with tempfile.NamedTemporaryFile("r") as sites:
+        run(program, scenario, {"SCHEDULE_SITES": sites.name}, 2)
+        used = {line.strip() for line in sites if "test/" not in line}
+    return scenario, used, time.monotonic() - begun
+
+
+def source_line(path, line):
+    text = (TOP / path).read_text().splitlines()[int(line) - 1]
+    return text.split("//")[0].strip()
+
+
+def order_mutations(program):
+    used = {}
+    for scenario, sites, taken in map(lambda s: sites_of(program, s), scenarios_of(program)):
+        for site in sites:
+            used.setdefault(site, []).append((taken, scenario))
+    for site in sorted(used):
+        place, by, order = site.split()
+        path, line, column, which = place.rsplit(":", 3)
+        path = path[max(path.find("include/"), path.find("lib/")) :]
+        for weaker in WEAKER[by].get(order, []):
+            yield Mutation(
+                where=f"{pathlib.Path(path).name}:{line}",
+                code=source_line(path, line),
+                change=f"{order} to {weaker}" + (" on failure" if which == "1" else ""),
+                environment={
+                    "SCHEDULE_WEAKEN": f"{pathlib.Path(path).name}:{line}:{column}:{which}={weaker}"
+                },
+                scenarios=[s for _, s in sorted(used[site])],
+            )
+
+
+def try_all(program, mutation, seconds):
+    """The search first, then chance; each scenario gets its turn before any gets more time."""
+    for mode in ("search", "pct", "random"):
+        for scenario in mutation.scenarios:
+            environment = mutation.environment | {"SCHEDULE_MODE": mode}
+            if report := run(program, scenario, environment, seconds):
+                return Outcome(mutation, scenario, report)
+    return Outcome(mutation)
+
+
+def explained(mutation):
+    for where, code, change, reason in survivors.EXPLAINED:
+        if mutation.where.startswith(where) and code in mutation.code and change in mutation.change:
+            return reason
+    return ""
+
+
+def tell(outcome):
+    m = outcome.mutation
+    verdict = f"{outcome.scenario}: {outcome.report}" if outcome.caught else "SURVIVES"
+    if not outcome.caught and (reason := explained(m)):
+        verdict = f"survives: {reason}"
+    print(f"{m.where:24} {m.change:24} {verdict[:120]}", flush=True)
+
+
+def row(outcome):
+    m = outcome.mutation
+    by = f"{outcome.scenario}: {outcome.report}" if outcome.caught else f"nothing: {explained(m)}"
+    cells = (f"`{m.where}` `{m.code}`", m.change, by.split(" at ")[0])
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def write_table(name, outcomes):
+    readme = HERE / "README.md"
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    head, rest = readme.read_text().split(begin)
+    table = ["| where | mutation | caught by |", "|---|---|---|", *map(row, outcomes)]
+    readme.write_text(head + begin + "\n".join(table) + "\n" + end + rest.split(end)[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["orders", "rules"])
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--table", action="store_true")
+    chosen = parser.parse_args()
+    program = chosen.program.resolve()
+    if chosen.what == "orders":
+        mutations = [m for m in order_mutations(program) if chosen.only in f"{m.where} {m.change}"]
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
+            outcomes = []
+            for outcome in workers.map(lambda m: try_all(program, m, chosen.seconds), mutations):
+                tell(outcome)
+                outcomes.append(outcome)
+    else:
+        outcomes = rules.run_all(program, chosen)
+    if chosen.table:
+        write_table(chosen.what, outcomes)
+    lost = [o for o in outcomes if not o.caught and not explained(o.mutation)]
+    print(f"{len(outcomes)} mutations, {sum(o.caught for o in outcomes)} caught, {len(lost)} unexplained")
+    sys.exit(bool(lost))
+
+
+if __name__ == "__main__":
+    main()
