@@ -19,7 +19,7 @@ class thread_blocker : public branch_end {
   thread_blocker() noexcept : branch_end(&ended_here) {}
 
   void block() noexcept {
-    while (word_.load(acquire) == 0) word_.wait(0, acquire);  // Y1
+    while (word_.load(acquire) == 0) word_.wait(0, relaxed);  // Y1
   }
 
  private:

@@ -5,7 +5,7 @@
 //
 // Edges     Q1  append  tail.store / exchange -> tail.load(acquire) in take, steal
 //               the taker sees the slot and what was posted with the job
-//           Q2  return  head.CAS(acq_rel) in take, steal -> head.load(acquire) in append
+//           Q2  return  head.CAS(release) in take, steal -> head.load(acquire) in append
 //               the owner may write the slot again: it was read before the CAS
 //           Q3  wake    tail.exchange(seq_cst) in publish, then the sleepers' word load(seq_cst);
 //               a worker going to sleep: RMW(seq_cst) on that word, then tail.load(seq_cst) in
@@ -59,7 +59,7 @@ class run_queue {
     for (;;) {
       if (h == tail_.load(relaxed)) return nullptr;  // relaxed: our own stores
       job* const j = slot(h).load(relaxed);
-      if (head_.compare_exchange_weak(h, h + 1, acq_rel, relaxed)) return j;  // Q2
+      if (head_.compare_exchange_weak(h, h + 1, release, relaxed)) return j;  // Q2
     }
   }
 
@@ -83,7 +83,7 @@ class run_queue {
 
 inline job* run_queue::steal_from(run_queue& victim) noexcept {
   const std::uint32_t mine = tail_.load(relaxed);
-  std::uint32_t h = victim.head_.load(acquire);
+  std::uint32_t h = victim.head_.load(relaxed);
   for (;;) {
     const std::uint32_t n = victim.tail_.load(acquire) - h;  // Q1
     if (n == 0 || n > capacity) return nullptr;              // more than fits: h is outdated
@@ -91,7 +91,7 @@ inline job* run_queue::steal_from(run_queue& victim) noexcept {
     for (std::uint32_t i = 0; i != half; ++i) {
       slot(mine + i).store(victim.slot(h + i).load(relaxed), relaxed);
     }
-    if (!victim.head_.compare_exchange_weak(h, h + half, acq_rel, acquire)) continue;  // Q2
+    if (!victim.head_.compare_exchange_weak(h, h + half, release, relaxed)) continue;  // Q2
     job* const first = slot(mine).load(relaxed);
     // Our head is our tail, so the first one is left out by starting behind it.
     head_.store(mine + 1, relaxed);

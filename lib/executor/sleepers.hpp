@@ -35,7 +35,7 @@ namespace turnstile::detail {
 
 class sleepers {
  public:
-  void begin_search() noexcept { word_.fetch_add(one_searching, seq_cst); }
+  void begin_search() noexcept { word_.fetch_add(one_searching, relaxed); }
 
   // True: the caller was the last one searching, so it has to look whether something was left.
   [[nodiscard]] bool found() noexcept {
@@ -45,13 +45,13 @@ class sleepers {
   void lie_down() noexcept { word_.fetch_add(one_sleeping - one_searching, seq_cst); }
 
   // True: none of the `n` works, searches or is being woken.
-  bool all_lie(std::uint32_t n) const noexcept { return word_.load(seq_cst) == n * one_sleeping; }
+  bool all_lie(std::uint32_t n) const noexcept { return word_.load(relaxed) == n * one_sleeping; }
 
   // After lie_down: searching again without having slept.
   void get_up() noexcept {
-    std::uint64_t seen = word_.load(seq_cst);
+    std::uint64_t seen = word_.load(relaxed);
     while (sleeping(seen) != 0) {
-      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, seq_cst)) return;
+      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, relaxed)) return;
     }
     sleep();  // somebody woke us: the token is there, or about to be
   }

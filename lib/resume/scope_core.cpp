@@ -15,7 +15,7 @@ void scope_core::ended(std::exception_ptr error, std::source_location where) noe
       mine.release();
     }
   }
-  if (running_.fetch_sub(1, seq_cst) == 1) wake_if_idle();  // J1, J2
+  if (running_.fetch_sub(1, acq_rel) == 1) wake_if_idle();  // J1, J2
   drop_share();
 }
 
@@ -28,7 +28,7 @@ void scope_core::wait(join_awaiter& j) noexcept {
 
 void scope_core::wake_if_idle() noexcept {
   while (idle()) {
-    join_awaiter* j = joiners_.exchange(nullptr, seq_cst);  // J1
+    join_awaiter* j = joiners_.exchange(nullptr, acq_rel);  // J1
     if (j == nullptr) return;
     if (!idle()) {
       put_back(j);
@@ -53,7 +53,7 @@ void scope_core::push(join_awaiter* first, join_awaiter* last) noexcept {
   join_awaiter* seen = joiners_.load(relaxed);
   do {
     last->next_joiner_ = seen;
-  } while (!joiners_.compare_exchange_weak(seen, first, seq_cst));  // J1
+  } while (!joiners_.compare_exchange_weak(seen, first, acq_rel, relaxed));  // J1
 }
 
 void scope_core::throw_first_error() {

@@ -40,7 +40,7 @@ bool ticket_word::settle(private_side& mine) noexcept {
   const std::uint32_t done = mine.unaccounted.load(relaxed);
   if (done != mine.known) return false;
   mine.unaccounted.store(0, relaxed);
-  const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1
+  const std::uint64_t was = word_.fetch_sub(done, release);  // W1
   const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
   if (left == 0) return true;  // the last touch
   mine.known = left;
@@ -51,7 +51,7 @@ void ticket_word::account(private_side& mine) noexcept {
   const std::uint32_t done = mine.unaccounted.load(relaxed);
   if (done == 0) return;
   mine.unaccounted.store(0, relaxed);
-  const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1, for who owns it after a park
+  const std::uint64_t was = word_.fetch_sub(done, release);  // W1, for who owns it after a park
   mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);
 }
 

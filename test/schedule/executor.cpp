@@ -3,6 +3,7 @@
 // Its queues have 4 places here and a worker looks round once before it lies down (limit in
 // detail/threads.hpp), so that few steps reach what takes thousands elsewhere.
 
+#include "executor/hand_back.hpp"
 #include "executor/injector.hpp"
 #include "executor/mailbox.hpp"
 #include "executor/run_queue.hpp"
@@ -24,7 +25,7 @@ class tally {
  public:
   void add() noexcept {
     n_.fetch_add(1, detail::seq_cst);
-    n_.notify_one();
+    n_.notify_all();
   }
   void wait_for(int n) noexcept {
     for (int seen = 0; (seen = n_.load(detail::acquire)) != n;) n_.wait(seen, detail::acquire);
@@ -57,6 +58,13 @@ auto everything_runs(unsigned workers, std::size_t posters) {
     ran.wait_for(static_cast<int>(posters));
   };
 }
+
+// A job that does what it is given.
+struct free_job : job {
+  explicit free_job(std::function<void()> w) : job(&run_it), work(std::move(w)) {}
+  static void run_it(job& j) noexcept { static_cast<free_job&>(j).work(); }
+  std::function<void()> work;
+};
 
 }  // namespace
 
@@ -171,5 +179,84 @@ TEST_SUITE("executor") {
       pool.post(jobs[1]);
       ran.wait_for(2);
     });
+  }
+
+  TEST_CASE("run_queue: a thief is stolen from") {
+    holds([] {
+      detail::run_queue first;
+      detail::run_queue second;
+      detail::run_queue third;
+      tally ran;
+      std::vector<counted_job> jobs(4, counted_job(ran));
+      const auto run_all = [](detail::run_queue& q) {
+        while (job* const j = q.take()) j->run();
+      };
+      const auto steal = [&](detail::run_queue& to, detail::run_queue& from) {
+        if (job* const j = to.steal_from(from)) j->run();
+        run_all(to);
+      };
+      together({[&] {
+                  for (counted_job& j : jobs) first.append(&j, 1);
+                  run_all(first);
+                },
+                [&] { steal(second, first); }, [&] { steal(third, second); }});
+      require(ran.now() == 4, "a job was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("pool: a job waits for one that it posts itself") {
+    holds(
+        [] {
+          tally ran;
+          thread_pool pool(2);
+          counted_job second(ran);
+          free_job first([&] {
+            pool.post(second);
+            ran.wait_for(1);
+            ran.add();
+          });
+          pool.post(first);
+          ran.wait_for(2);
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("pool: a job waits for one that is posted after it from outside") {
+    holds(
+        [] {
+          tally ran;
+          thread_pool pool(2);
+          counted_job second(ran);
+          free_job first([&] {
+            ran.wait_for(1);
+            ran.add();
+          });
+          pool.post(first);
+          pool.post(second);
+          ran.wait_for(2);
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("pool: a job waits for one that it hands back to another worker") {
+    holds(
+        [] {
+          tally ran;
+          thread_pool pool(2);
+          counted_job third(ran);
+          detail::worker* home = nullptr;
+          free_job second([&] {
+            detail::hand_back(*home, &third, &third);
+            ran.wait_for(1);
+            ran.add();
+          });
+          free_job first([&] {
+            home = detail::here().as_worker;
+            pool.post(second);
+          });
+          pool.post(first);
+          ran.wait_for(2);
+        },
+        {.most = {1, 1}});
   }
 }

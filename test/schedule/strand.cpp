@@ -185,8 +185,10 @@ TEST_SUITE("strand") {
       lane serves;
       critical_section cs({.executor = executor_ref(serves), .ring_capacity = 1});
       guarded<int> n{0};
-      auto handle = cs.submit([&] { return static_cast<int>(n = n + 1); });
-      require(sync_wait(std::move(handle)) == 1, "a wrong result");
+      // A guarded result: reading it races with the body unless the handle orders them.
+      auto handle = cs.submit([&] { return guarded<int>(n = n + 1); });
+      const guarded<int> got = sync_wait(std::move(handle));
+      require(got == 1, "a wrong result");
     });
   }
 

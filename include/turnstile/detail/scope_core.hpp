@@ -4,9 +4,10 @@
 //           plus one for the scope, plus one for each wait: whoever drops the last one frees this.
 //           first_failure = the first error that no join has taken.
 //
-// Edges     J1  running.fetch_sub(seq_cst) in ended, then joiners.exchange(seq_cst);
-//               joiners.CAS(seq_cst) in wait, then running.load(seq_cst): all in one order, so of the
-//               last piece of work and a joiner at least one sees the other
+// Edges     J1  running.fetch_sub in ended, then joiners.exchange(acq_rel); joiners.CAS(acq_rel) in
+//               push, then running.load(acquire). Of two changes of joiners one comes first: either
+//               the exchange finds the joiner, or the CAS finds what the exchange left and with it
+//               that nothing runs
 //           J2  running.fetch_sub -> running.load: what the work did
 //           J3  first_failure.CAS(release) -> exchange(acquire): the error
 //           J4  shares.fetch_sub(acq_rel): everything, before it is freed
@@ -47,7 +48,7 @@ class scope_core {
   void ended(std::exception_ptr error, std::source_location where) noexcept;
   void abandon() noexcept;
 
-  bool idle() const noexcept { return running_.load(seq_cst) == 0; }  // J1, J2
+  bool idle() const noexcept { return running_.load(acquire) == 0; }  // J1, J2
   void wait(join_awaiter& j) noexcept;                                // j may be gone afterwards
   void throw_first_error();
 

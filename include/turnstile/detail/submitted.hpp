@@ -11,7 +11,7 @@
 //
 // Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in wait, exchange in drop:
 //               the result
-//           H2  CAS(acq_rel) in wait -> exchange(acq_rel) in end: the waiter
+//           H2  CAS(release) in wait -> exchange(acq_rel) in end: the waiter
 //
 // Progress  wait-free; wait is one CAS.
 //
@@ -125,7 +125,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     waiting_ = true;
     state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
-    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,  // H2
+    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, release,  // H2
                                               acquire)) {
       return true;  // this may be gone
     }

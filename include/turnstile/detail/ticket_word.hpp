@@ -15,11 +15,10 @@
 //           Private to the owner (the thread between winning and leaving the section): head, the
 //           ticket whose turn it is; unaccounted and known, what it has not told the word yet.
 //
-// Edges     W1  through idle  fetch_sub(acq_rel) in leave, settle, account -> fetch_add(acquire) in
+// Edges     W1  through idle  fetch_sub(release) in leave, settle, account -> fetch_add(acquire) in
 //               arrive, CAS(acquire) in try_arrive, close
 //               the effects of all bodies, and the private side, go to the next owner. Arrivals in
 //               between are RMWs and continue the release sequence.
-//           The acquire half of the fetch_subs lets the destructor's thread see what was done.
 //
 // Progress  arrive, leave, account are wait-free; try_arrive and close are lock-free.
 //
@@ -78,7 +77,7 @@ class ticket_word {
 
   // The common end: one body is done and the private side was not touched. True: idle.
   TURNSTILE_INLINE bool leave(place p, private_side& mine) noexcept {
-    const std::uint64_t was = word_.fetch_sub(1, acq_rel);  // W1
+    const std::uint64_t was = word_.fetch_sub(1, release);  // W1
     if ((was & pending_mask) == 1) [[likely]]
       return true;
     mine.head = (ticket_of(p) + 1) & ticket_mask;
