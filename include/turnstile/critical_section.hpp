@@ -168,7 +168,8 @@ class critical_section {
   std::optional<section_guard> try_lock(
       std::source_location where = std::source_location::current());
 
-  /// Refuses new requests from the await on and resumes when everything accepted is finished.
+  /// Refuses new requests from the await on and resumes when everything accepted is finished. Then the
+  /// section may end; results may still be on their way to others who await them.
   ///
   /// Resumes    on the executor the awaiting coroutine was running on
   /// Throws     reentry_error from inside the section. Twice is fine

@@ -14,6 +14,7 @@ namespace detail {
 //              notify_one looks whether anybody waits: a store could still be on its way then.
 // Dangers  After the exchange the waiting thread may have returned, and this object be gone. Notifying
 //          uses the address only, and a waiter looks at the word again whenever it wakes.
+// Proof    test/schedule (every scenario that waits with it)
 class thread_blocker : public branch_end {
  public:
   thread_blocker() noexcept : branch_end(&ended_here) {}

@@ -27,6 +27,7 @@ namespace detail {
 //              last and so to the parent
 //          failed_ is relaxed: it only picks who writes first_error_
 // Dangers  After a fetch_sub that is not the last one, everything here may be gone.
+// Proof    test/schedule (when_all)
 class countdown {
  public:
   void arm(std::coroutine_handle<> parent, std::size_t children) noexcept {

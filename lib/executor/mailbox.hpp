@@ -15,7 +15,7 @@
 // Dangers   Only workers of the same pool push: a job may end the pool's life as soon as it can be
 //           taken, but not before they are joined.
 //
-// Proof     test/executor, test/stress
+// Proof     test/schedule (mailbox, pool), model parking; test/executor, test/stress
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

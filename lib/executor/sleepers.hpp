@@ -21,7 +21,7 @@
 // Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap for 200 us beside
 //           a brisk worker (pace.hpp); a post that relies on it waits as long, at most once a worker.
 //
-// Proof     test/executor; an idle pool uses no processor time (test/path)
+// Proof     test/schedule (pool), model parking; test/executor; an idle pool uses no processor time (test/path)
 //
 // Source    the shape is that of tokio's idle state; anonymous tokens instead of a list of sleepers
 //           are ours.

@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""mutate.py - weakens the library one rule at a time and asks the checker whether it notices.
+"""mutate.py - weakens one memory order of the library at a time; the checker has to notice.
 
-    mutate.py PROGRAM              each memory order that they use, made weaker
-      --seconds N                         for each scenario and strategy; 5 if not said
-      --only TEXT                         mutations whose name contains this
-      --table                             write what was found into README.md
+    mutate.py PROGRAM         each order that a scenario of test_schedule (PROGRAM) uses
+      --seconds N             for each scenario and strategy; 5 if not said
+      --only TEXT             mutations whose line contains this
+      --table                 write what was found into README.md
 
-PROGRAM is test_schedule; BUILD a build directory of this tree, whose options the copy is built with.
 One line for each mutation. Ends with 1 if one survives that survivors.py does not explain.
 """
 
@@ -163,24 +162,20 @@ def write_table(name, outcomes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["orders", "rules"])
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--only", default="")
     parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
     program = chosen.program.resolve()
-    if chosen.what == "orders":
-        mutations = [m for m in order_mutations(program) if chosen.only in f"{m.where} {m.change}"]
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
-            outcomes = []
-            for outcome in workers.map(lambda m: try_all(program, m, chosen.seconds), mutations):
-                tell(outcome)
-                outcomes.append(outcome)
-    else:
-        outcomes = rules.run_all(program, chosen)
+    mutations = [m for m in order_mutations(program) if chosen.only in f"{m.where} {m.change}"]
+    outcomes = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
+        for outcome in workers.map(lambda m: try_all(program, m, chosen.seconds), mutations):
+            tell(outcome)
+            outcomes.append(outcome)
     if chosen.table:
-        write_table(chosen.what, outcomes)
+        write_table("orders", outcomes)
     lost = [o for o in outcomes if not o.caught and not explained(o.mutation)]
     print(f"{len(outcomes)} mutations, {sum(o.caught for o in outcomes)} caught, {len(lost)} unexplained")
     sys.exit(bool(lost))

@@ -49,6 +49,7 @@ TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame*
 //
 // Edges  S1  phase_.exchange(acq_rel) by the strand when start returns, and by the body's end: the
 //            second one goes on with the section, and sees all the first one did.
+// Proof  test/schedule (strand: a body waits), model handshake
 template <class Body, class Owner>
 class waiting_body : private branch_end {
   using value = body_result_t<Body>;

@@ -13,7 +13,7 @@
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
 //
-// Proof  test/registry
+// Proof  test/schedule (strand: a guard); test/registry, test/fuzz
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

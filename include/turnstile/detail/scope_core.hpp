@@ -20,7 +20,7 @@
 //           A joiner may end the scope as soon as it is resumed, while the last piece of work still
 //           looks for others: hence the shares.
 //
-// Proof     test/resume, test/stress
+// Proof     test/schedule (scope), model handshake; test/resume, test/stress
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

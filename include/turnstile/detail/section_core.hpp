@@ -25,7 +25,8 @@
 //           after the section was left; the awaiter of the last one may destroy the section.
 //           Every function on this path is noexcept: an exception would strand the queue.
 //
-// Proof     test/path, test/stress
+// Proof     test/schedule (strand), models close and ticket_ring; test/path, test/stress (histories),
+//           test/fuzz
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>

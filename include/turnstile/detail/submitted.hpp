@@ -17,7 +17,7 @@
 //
 // Dangers   Once the word says ended the state may be gone, unless it was dropped before.
 //
-// Proof     test/section
+// Proof     test/schedule (strand: a handle); test/section, test/fuzz
 #pragma once
 
 #include <turnstile/detail/body.hpp>

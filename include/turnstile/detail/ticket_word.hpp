@@ -24,7 +24,7 @@
 //
 // Dangers   After a fetch_sub that says idle the section may be gone: it is the last touch.
 //
-// Proof     test/ring, test/stress
+// Proof     test/schedule (ring), model ticket_ring; test/ring, test/stress
 //
 // Source    counting in the word that is the idle test: folly's StrandExecutor; tickets by fetch_add:
 //           LCRQ (Morrison, Afek, 2013). Both in one word is ours.
