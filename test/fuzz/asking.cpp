@@ -1,0 +1,137 @@
+// asking.cpp - which section may be asked for, what the model says to that, and whether the library
+// says the same.
+
+#include "fuzz/interpreter.hpp"
+
+#include <algorithm>
+
+namespace fuzz {
+
+bool interpreter::may_wait_for(actor a, std::size_t section) const {
+  return static_cast<int>(section) > std::max(a.floor, a.holds->highest());
+}
+
+// The one the program says, if it may be waited for or is refused; else a higher one, if there is one.
+std::optional<std::size_t> interpreter::choose(actor a, const instruction& i) const {
+  const std::size_t count = world_.sites.size();
+  const std::size_t wanted = i.section % count;
+  if (a.holds->has(wanted) || may_wait_for(a, wanted)) return wanted;
+  const auto lowest = static_cast<std::size_t>(1 + std::max(a.floor, a.holds->highest()));
+  if (lowest >= count) return std::nullopt;
+  return lowest + i.section % (count - lowest);
+}
+
+bool interpreter::needs_thread(std::size_t section) const {
+  return now() == place::nowhere && world_.sites[section]->bound() == place::nowhere;
+}
+
+place interpreter::starts_at(std::size_t section, bool idle) const {
+  const place bound = world_.sites[section]->bound();
+  if (bound != place::nowhere) return bound;
+  return idle ? now() : place::nowhere;
+}
+
+asked& interpreter::ask(actor a, const instruction& i, std::size_t section, request::kind what) {
+  asked& q = asked_.emplace_back();
+  q.how = &i;
+  q.section = section;
+  q.floor = a.floor;
+  q.home = now();
+  look_at(section);
+  const bool idle = model_.idle(section);
+  // In these cases nobody can come behind it until it has run, so nobody is handed on to.
+  const bool alone = what == request::kind::body &&
+                     (idle ? i.what != op::execute_waiting : model_.length(section) == 1);
+  if (i.resumes_elsewhere() || (needs_thread(section) && !alone)) {
+    q.resume_on = executor_of(i);
+  }
+  q.said = model_.ask(section, a.holds);
+  if (q.said == verdict::accepted) {
+    q.as = &model_.accept(section, what);
+    if (what == request::kind::body) {
+      q.inner = &model_.new_body_chain(a.holds, section);
+      q.as->starts_at = starts_at(section, idle);
+      const place bound = world_.sites[section]->bound();
+      const bool here = bound == place::nowhere || bound == now();
+      if (idle && here && gap(q) == 0) model_.runs_at_once(*q.as);
+    }
+  }
+  q.events = model_.events();
+  return q;
+}
+
+// By submit or post: with no chain.
+asked& interpreter::ask_without_waiting(const instruction& i, std::size_t section) {
+  asked& q = asked_.emplace_back();
+  q.how = &i;
+  q.section = section;
+  look_at(section);
+  const bool idle = model_.idle(section);
+  q.said = model_.ask(section, nullptr);
+  if (q.said == verdict::accepted) {
+    q.as = &model_.accept(section, request::kind::body);
+    q.as->starts_at = starts_at(section, idle);
+    q.inner = &model_.new_body_chain(nullptr, section);
+  }
+  return q;
+}
+
+turnstile::execute_options interpreter::options(const asked& q) {
+  return {.name = "fuzz", .resume_on = world_.on.at(q.resume_on)};
+}
+
+// Only the default ring gives places in line before requests are published.
+unsigned interpreter::gap(const asked& q) const {
+#if defined(TURNSTILE_RING_INBOX) || defined(TURNSTILE_RING_CYCLE)
+  static_cast<void>(q);
+  return 0;
+#else
+  return turns_between(*q.how);
+#endif
+}
+
+unsigned interpreter::turns_between(const instruction& i) const {
+  return now() == place::nowhere ? 0 : i.gap();
+}
+
+interpreter::tried interpreter::predict_try(std::size_t section) {
+  const place bound = world_.sites[section]->bound();
+  if (bound != place::nowhere && bound != now()) return tried::empty;
+  look_at(section);
+  if (model_.closed(section)) {
+    static_cast<void>(model_.ask(section, nullptr));  // which counts the refusal
+    return tried::closed;
+  }
+  return model_.idle(section) ? tried::runs : tried::empty;
+}
+
+void interpreter::check_refused(actor a, const asked& q, const std::exception_ptr& error) {
+  expect(error != nullptr, "a request was accepted that had to be refused");
+  expect(q.events == model_.events(), "a refusal came late");
+  check_place(q.home);
+  try {
+    std::rethrow_exception(error);
+  } catch (const turnstile::reentry_error& e) {
+    expect(q.said == verdict::reentry, "refused as re-entry");
+    check_path(a, q.section, e);
+  } catch (const turnstile::section_closed&) {
+    expect(q.said == verdict::closed, "refused as closed");
+  } catch (...) {
+    fail("refused with an error of another kind");
+  }
+}
+
+void interpreter::check_path(actor a, std::size_t section, const turnstile::deadlock_error& e) {
+  const std::vector<std::size_t> expected = a.holds->path_to(section);
+  expect(e.path().size() == expected.size(), "a path of another length");
+  for (std::size_t i = 0; i != expected.size(); ++i) {
+    world_.sites[expected[i]]->check_label(e.path()[i].section);
+  }
+}
+
+// Who was nowhere goes on wherever it was served.
+void interpreter::check_place(place expected) const {
+  expect(expected == place::nowhere || expected == now(), "resumed on the wrong executor");
+}
+
+}  // namespace fuzz

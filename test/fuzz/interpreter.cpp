@@ -1,0 +1,203 @@
+// interpreter.cpp - the driver, and which step does what.
+
+#include "fuzz/interpreter.hpp"
+
+#include <algorithm>
+
+using turnstile::task;
+
+namespace fuzz {
+
+namespace {
+
+interpreter* running = nullptr;
+
+bool says_closed(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const turnstile::section_closed&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void run_program(std::span<const std::uint8_t> bytes) {
+  const program p = decode(bytes);
+  {
+    interpreter i(p);
+    i.run();
+  }
+  expect(token::alive() == 0, "a result was not destroyed, or twice");
+}
+
+interpreter::interpreter(const program& p)
+    : program_(p), world_(p.sections), model_(p.sections.size()), visits_(p.sections.size()) {
+  running = this;
+  turnstile::on_unobserved_error(&on_error);
+}
+
+interpreter::~interpreter() { turnstile::on_unobserved_error(nullptr); }
+
+void interpreter::run() {
+  for (const driver_step& s : program_.steps) {
+    drive(s);
+    look();
+  }
+  finish();
+}
+
+void interpreter::drive(const driver_step& s) {
+  using enum driver_step::kind;
+  switch (s.what) {
+    case spawn: this->spawn(s); break;
+    case run_first: world_.on.run_one(place::first); break;
+    case run_second: world_.on.run_one(place::second); break;
+    case unlock:
+      roots_.emplace_back(new root(world_.on.at(place::first)));
+      // In a job, because whoever unlocks serves those who wait.
+      roots_.back()->scope.spawn([](interpreter& in, std::size_t slot, ends& e) -> task<> {
+        in.unlock_slot(slot, 0);
+        e.note(nullptr, in.now(), 0);
+        co_return;
+      }(*this, s.arg % world_.guards.size(), roots_.back()->end));
+      break;
+    case drop: drop_handle(s.arg % world_.handles.size()); break;
+    default: run_until_quiet(); break;
+  }
+}
+
+void interpreter::spawn(const driver_step& s) {
+  roots_.emplace_back(new root(world_.on.at(static_cast<place>(s.arg % 3))));
+  root& r = *roots_.back();
+  r.joined = s.arg / 3 % 4 != 3;
+  r.scope.spawn(child({&model_.new_chain(), -1}, s.task, r.end, 0));
+}
+
+void interpreter::run_until_quiet() {
+  while (world_.on.run_one(place::first) || world_.on.run_one(place::second)) {
+  }
+  look();
+  model_.quiet(owned_slots());
+}
+
+void interpreter::finish() {
+  for (;;) {
+    run_until_quiet();
+    const auto owned =
+        std::ranges::find_if(world_.guards, [](const guard_slot& g) { return g.owned != nullptr; });
+    if (owned == world_.guards.end()) break;
+    const auto slot = static_cast<std::uint8_t>(owned - world_.guards.begin());
+    drive({driver_step::kind::unlock, slot, {}});
+  }
+  for (std::size_t i = 0; i != world_.handles.size(); ++i) drop_handle(i);
+  for (std::unique_ptr<root>& r : roots_) end_of(std::move(r));
+  roots_.clear();
+  model_.quiet(false);
+  look();
+}
+
+void interpreter::end_of(std::unique_ptr<root> r) {
+  expect(r->end.ended == 1, "a task did not end");
+  if (!r->joined) {
+    abandoned_ = r->end.first_error;
+    r.reset();
+    expect(abandoned_ == nullptr, "the error of a scope that nobody joined was not reported");
+    return;
+  }
+  std::exception_ptr error;
+  try {
+    turnstile::sync_wait(r->scope.join());
+  } catch (...) {
+    error = std::current_exception();
+  }
+  expect(error == r->end.first_error, "join threw another error than the first");
+}
+
+void interpreter::on_error(std::exception_ptr error, std::string_view section,
+                           std::source_location) {
+  interpreter& in = *running;
+  if (in.abandoned_ != nullptr && error == in.abandoned_) {
+    expect(section.empty(), "a scope's error names a section");
+    in.abandoned_ = nullptr;
+    return;
+  }
+  std::size_t s = 0;
+  expect(in.model_.unobserved(error, says_closed(error), s),
+         "an error was reported that somebody took");
+  in.world_.sites[s]->check_label(section);
+}
+
+task<> interpreter::run_block(actor a, const block& b) {
+  for (const instruction& i : b) {
+    look();
+    if (!plain_step(a, i)) co_await step(a, i);
+  }
+  look();
+}
+
+task<> interpreter::step(actor a, const instruction& i) {
+  switch (i.what) {
+    case op::execute:
+    case op::execute_waiting: return execute(a, i);
+    case op::lock: return lock(a, i, false);
+    case op::lock_into_slot: return lock(a, i, true);
+    case op::await_handle: return await_handle(a, i);
+    case op::close: return close(a, i);
+    case op::all_of_two: return all_of_two(a, i);
+    case op::all_in_range: return all_in_range(a, i);
+    case op::crowd: return crowd(a, i);
+    case op::often: return often(a, i);
+    case op::short_life: return short_life(i);
+    case op::scope: return nested_scope(a, i);
+    case op::schedule: return schedule(a, i);
+    default: return yield_once();
+  }
+}
+
+bool interpreter::plain_step(actor a, const instruction& i) {
+  switch (i.what) {
+    case op::nothing: return true;
+    case op::try_lock: return try_lock(a, i), true;
+    case op::unlock_slot: return unlock_slot(i.arg % world_.guards.size(), i.result()), true;
+    case op::detach_slot: return detach_slot(i.arg % world_.guards.size()), true;
+    case op::move_slot: return move_slot(i), true;
+    case op::try_execute: return try_execute(a, i), true;
+    case op::submit:
+    case op::submit_waiting: return submit(i), true;
+    case op::drop_handle: return drop_handle(i.arg % world_.handles.size()), true;
+    case op::move_handle: return move_handle(i), true;
+    case op::post:
+    case op::post_waiting: return post(i), true;
+    case op::post_many: return post_many(i), true;
+    case op::run_one: return others_go_first(1 + i.arg % 4u), true;
+    case op::wait_in_place: return wait_in_place(a, i), true;
+    case op::fail: throw thrown{++last_value_};
+    default: return false;
+  }
+}
+
+// Jobs of the executors, within what runs here.
+void interpreter::others_go_first(unsigned turns) {
+  constexpr int most_nested = 3;
+  if (now() == place::nowhere || model_.depth() == most_nested) return;
+  model_.nest();
+  for (unsigned i = 0; i != turns; ++i) {
+    if (!world_.on.run_one(i % 2 == 0 ? place::first : place::second)) {
+      world_.on.run_one(i % 2 == 0 ? place::second : place::first);
+    }
+  }
+  model_.unnest();
+}
+
+void interpreter::look() {
+  for (std::size_t s = 0; s != world_.sites.size(); ++s) look_at(s);
+}
+
+void interpreter::look_at(std::size_t section) {
+  model_.look(section, world_.sites[section]->statistics());
+}
+
+}  // namespace fuzz

@@ -1,0 +1,217 @@
+// model.cpp - lines of requests and chains of holds.
+
+#include "fuzz/model.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace fuzz {
+
+void fail(std::string_view what) {
+  std::fprintf(stderr, "fuzz: %.*s\n", static_cast<int>(what.size()), what.data());
+  std::fflush(stderr);
+  std::abort();
+}
+
+void tell(std::string_view what, std::size_t section, std::size_t number) {
+  if (!telling) return;
+  std::fprintf(stderr, "  section %zu, request %zu: %.*s\n", section, number,
+               static_cast<int>(what.size()), what.data());
+}
+
+void chain::adopt(chain& inner) {
+  for (const hold& h : inner.holds) {
+    if (h.guard != nullptr && !h.guard->let_go) holds.push_back(h);
+  }
+  inner.holds.clear();
+}
+
+std::vector<chain::hold> chain::all() const {
+  std::vector<hold> above = parent == nullptr ? std::vector<hold>{} : parent->all();
+  for (const hold& h : holds) {
+    if (h.guard == nullptr || !h.guard->let_go) above.push_back(h);
+  }
+  return above;
+}
+
+bool chain::has(std::size_t section) const {
+  return std::ranges::any_of(all(), [=](const hold& h) { return h.section == section; });
+}
+
+int chain::highest() const {
+  int top = -1;
+  for (const hold& h : all()) top = std::max(top, static_cast<int>(h.section));
+  return top;
+}
+
+std::vector<std::size_t> chain::path_to(std::size_t section) const {
+  std::vector<std::size_t> path;
+  for (const hold& h : all()) {
+    if (h.section == section || !path.empty()) path.push_back(h.section);
+  }
+  path.push_back(section);
+  return path;
+}
+
+chain& model::new_chain(chain* parent) {
+  chain& c = chains_.emplace_back();
+  c.parent = parent;
+  return c;
+}
+
+chain& model::new_body_chain(chain* parent, std::size_t section) {
+  chain& c = new_chain(parent);
+  c.holds.push_back({section, nullptr});
+  return c;
+}
+
+void model::event(const request* r) {
+  ++events_;
+  expect(due_ == nullptr || due_ == r, "an idle section did not run the body at once");
+}
+
+verdict model::ask(std::size_t section, const chain* asking) {
+  event(nullptr);
+  section_line& l = line(section);
+  const bool holds = asking != nullptr && asking->has(section);
+  if (!holds && !l.closed) return verdict::accepted;
+  ++l.refused;
+  return holds ? verdict::reentry : verdict::closed;
+}
+
+request& model::make(std::size_t section, request::kind what) {
+  request& r = requests_.emplace_back();
+  r.section = section;
+  r.number = requests_.size();
+  r.what = what;
+  return r;
+}
+
+request& model::accept(std::size_t section, request::kind what) {
+  request& r = make(section, what);
+  section_line& l = line(section);
+  l.waiting.push_back(&r);
+  ++l.accepted;
+  if (what != request::kind::closing) {
+    l.most_waiters = std::max(l.most_waiters, l.waiting.size() - 1);
+  }
+  tell("accepted", section, r.number);
+  return r;
+}
+
+request& model::refuse(std::size_t section) {
+  request& r = make(section, request::kind::body);
+  r.at = request::phase::done;
+  r.refused = true;
+  return r;
+}
+
+void model::start(request& r, place now) {
+  event(&r);
+  due_ = nullptr;
+  tell("starts", r.section, r.number);
+  expect(forbidden_ == 0, "a body ran inside submit or post");
+  expect(r.at == request::phase::queued, "a body ran twice");
+  expect(line(r.section).waiting.front() == &r, "a body ran before its turn");
+  expect(!line(r.section).lags, "two bodies at once");
+  expect(r.starts_at == place::nowhere || r.starts_at == now, "a body ran on the wrong executor");
+  r.at = request::phase::running;
+  r.depth = depth_;
+}
+
+void model::granted(request& r) {
+  event(&r);
+  tell("granted", r.section, r.number);
+  expect(r.at == request::phase::queued, "a guard was given twice");
+  expect(line(r.section).waiting.front() == &r, "a guard was given before its turn");
+  r.at = request::phase::running;
+}
+
+void model::end(request& r, outcome got) {
+  event(nullptr);
+  tell(got.error == nullptr ? "ends" : "ends with an error", r.section, r.number);
+  section_line& l = line(r.section);
+  expect(r.at == request::phase::running && l.waiting.front() == &r, "ended without having begun");
+  l.waiting.pop_front();
+  ++l.executions;
+  l.lags = r.what == request::kind::body && depth_ > r.depth;
+  r.at = request::phase::done;
+  r.got = std::move(got);
+}
+
+void model::deliver(request& r, const outcome& got) {
+  event(nullptr);
+  tell("delivered", r.section, r.number);
+  expect(r.at == request::phase::done, "went on before its request had ended, or twice");
+  if (!r.refused) {
+    expect(got.error == r.got.error, "another error arrived than the one thrown");
+    expect(got.value == r.got.value, "another value arrived than the one returned");
+  }
+  r.at = request::phase::told;
+}
+
+bool model::unobserved(const std::exception_ptr& error, bool closed, std::size_t& section) {
+  for (request& r : requests_) {
+    if (r.at != request::phase::done || r.who != request::listener::nobody) continue;
+    if (r.refused ? !closed : r.got.error != error) continue;
+    tell("its error is reported", r.section, r.number);
+    r.at = request::phase::told;
+    section = r.section;
+    return true;
+  }
+  return false;
+}
+
+void model::close(std::size_t section) {
+  event(nullptr);
+  section_line& l = line(section);
+  if (std::exchange(l.closed, true)) return;
+  accept(section, request::kind::closing);
+}
+
+bool model::only_closing(const section_line& l) {
+  return l.waiting.size() == 1 && l.waiting.front()->what == request::kind::closing;
+}
+
+void model::closed_now(std::size_t section) {
+  event(nullptr);
+  section_line& l = line(section);
+  expect(l.waiting.empty() || only_closing(l), "close went on before all accepted had ended");
+  l.waiting.clear();
+}
+
+void model::look(std::size_t section, const counts& said) {
+  section_line& l = line(section);
+  if (only_closing(l) && !said.held) l.waiting.clear();
+  if (said.executions == l.executions) l.lags = false;
+  const std::size_t lag = l.lags ? 1 : 0;
+  const std::size_t all = l.waiting.size() + lag;
+  expect(said.held == (all != 0), "statistics: held");
+  expect(said.waiters == (all == 0 ? 0 : all - 1), "statistics: waiters");
+  expect(said.executions == l.executions - lag, "statistics: executions");
+  expect(said.refused == l.refused, "statistics: refused");
+  expect(said.withdrawn == 0, "statistics: withdrawn");
+  expect(said.most_waiters >= l.most_waiters && said.most_waiters <= l.accepted,
+         "statistics: most_waiters");
+}
+
+void model::quiet(bool stuck) const {
+  expect(due_ == nullptr, "an idle section did not run the body at once");
+  for (const section_line& l : lines_) {
+    expect(!l.lags, "a section was not released");
+    if (l.waiting.empty()) continue;
+    expect(stuck, "requests wait, and nobody is going to serve them");
+    expect(l.waiting.front()->at == request::phase::running, "a free section serves nobody");
+  }
+  for (const request& r : requests_) {
+    if (r.what == request::kind::closing || r.at != request::phase::done) continue;
+    const bool waited_for = r.who == request::listener::awaiter;
+    const bool reported = r.who == request::listener::nobody && (r.refused || r.got.error);
+    expect(!waited_for, "an execution has ended and its awaiter does not know");
+    expect(!reported, "an error was neither delivered nor reported");
+  }
+}
+
+}  // namespace fuzz

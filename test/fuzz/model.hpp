@@ -1,0 +1,173 @@
+// model.hpp - what has to happen, worked out without the library: lines of requests, one after the
+// other, and chains of holds.
+//
+// The interpreter tells it each thing that happens, in the order in which it happens; there is one
+// thread, so there is only one. What the model did not expect ends the program with a message.
+//
+// Shape    a section is a line: the request in front has the section, until it ends
+//
+//            accept --> queued --start or granted--> running --end--> done --deliver--> told
+//
+// It uses nothing of the library.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuzz {
+
+[[noreturn]] void fail(std::string_view what);
+inline void expect(bool held, std::string_view what) {
+  if (!held) fail(what);
+}
+
+// Says on stderr what happens, for people.
+inline bool telling = false;
+void tell(std::string_view what, std::size_t section, std::size_t number);
+
+enum class verdict : std::uint8_t { accepted, reentry, closed };
+
+// Whose job the thread runs. `nowhere`: nobody's; as an expectation: anywhere.
+enum class place : std::uint8_t { nowhere, first, second };
+
+struct outcome {
+  std::exception_ptr error;
+  long value = 0;
+};
+
+struct request {
+  enum class kind : std::uint8_t { body, guard, closing };
+  enum class phase : std::uint8_t { queued, running, done, told };
+  enum class listener : std::uint8_t { awaiter, handle, nobody };
+
+  std::size_t section = 0;
+  std::size_t number = 0;
+  kind what = kind::body;
+  phase at = phase::queued;
+  listener who = listener::awaiter;
+  place starts_at = place::nowhere;
+  int depth = 0;         // when it started
+  bool refused = false;  // a handle knows of it all the same
+  bool let_go = false;   // a guard that its chain holds no more
+  outcome got;           // from its end on
+
+  bool over() const { return at == phase::done || at == phase::told; }
+};
+
+// What one chain of awaits holds, outermost first. A part that others run on has a parent.
+struct chain {
+  struct hold {
+    std::size_t section;
+    const request* guard;  // null: a body, which holds as long as the chain lives
+  };
+
+  chain* parent = nullptr;
+  std::vector<hold> holds;
+
+  void push(const request& guard) { holds.push_back({guard.section, &guard}); }
+  // What `inner` still owns at its end belongs to whoever waited for it.
+  void adopt(chain& inner);
+  bool has(std::size_t section) const;
+  // The highest section on it; -1 for none.
+  int highest() const;
+  // From the outermost hold of `section` to the one refused.
+  std::vector<std::size_t> path_to(std::size_t section) const;
+
+ private:
+  std::vector<hold> all() const;
+};
+
+struct counts {
+  std::uint64_t executions = 0;
+  std::uint64_t withdrawn = 0;
+  std::uint64_t refused = 0;
+  std::size_t waiters = 0;
+  std::size_t most_waiters = 0;
+  bool held = false;
+};
+
+class model {
+ public:
+  explicit model(std::size_t sections) : lines_(sections) {}
+
+  chain& new_chain(chain* parent = nullptr);
+  chain& new_body_chain(chain* parent, std::size_t section);
+
+  // Requests. `ask` says what becomes of it and counts a refusal; then accept, or refuse for one
+  // that has a handle.
+  verdict ask(std::size_t section, const chain* asking);
+  request& accept(std::size_t section, request::kind what);
+  request& refuse(std::size_t section);
+  // It runs before anything else happens.
+  void runs_at_once(request& r) { due_ = &r; }
+  bool idle(std::size_t section) const {
+    return line(section).waiting.empty() && !line(section).lags;
+  }
+  bool closed(std::size_t section) const { return line(section).closed; }
+  std::size_t length(std::size_t section) const { return line(section).waiting.size(); }
+
+  void start(request& r, place now);
+  void granted(request& r);
+  void end(request& r, outcome got);
+  // Whoever waited for it goes on, with `got`.
+  void deliver(request& r, const outcome& got);
+
+  // Nobody has it any more, or never had.
+  void drop(request& r) { r.who = request::listener::nobody; }
+  // The error of a request that nobody listens to; false: there is no such request. `closed`: it says
+  // that a section was closed.
+  bool unobserved(const std::exception_ptr& error, bool closed, std::size_t& section);
+
+  void close(std::size_t section);
+  void closed_now(std::size_t section);
+
+  // No body may run until `allow_bodies`.
+  void forbid_bodies() { ++forbidden_; }
+  void allow_bodies() { --forbidden_; }
+
+  // Jobs run within what a job does, as if another thread did them. A body that starts outside and
+  // ends inside keeps its section until the outer call returns: its section lags behind until then.
+  int depth() const { return depth_; }
+  void nest() { ++depth_; }
+  void unnest() { --depth_; }
+
+  // How much has happened: two equal answers, and nothing did in between.
+  std::uint64_t events() const { return events_; }
+
+  void look(std::size_t section, const counts& said);
+  // No job is left. `stuck`: somebody owns a guard and may give it back later.
+  void quiet(bool stuck) const;
+
+ private:
+  struct section_line {
+    std::deque<request*> waiting;  // the one in front has the section
+    bool closed = false;
+    bool lags = false;  // see depth
+    std::uint64_t accepted = 0;
+    std::uint64_t executions = 0;
+    std::uint64_t refused = 0;
+    std::size_t most_waiters = 0;
+  };
+
+  section_line& line(std::size_t s) { return lines_[s]; }
+  const section_line& line(std::size_t s) const { return lines_[s]; }
+  void event(const request* r);
+  request& make(std::size_t section, request::kind what);
+  // The request that closes is served by itself as soon as it is in front, unseen.
+  static bool only_closing(const section_line& l);
+
+  std::vector<section_line> lines_;
+  std::deque<request> requests_;
+  std::deque<chain> chains_;
+  const request* due_ = nullptr;
+  int forbidden_ = 0;
+  int depth_ = 0;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace fuzz

@@ -1,0 +1,70 @@
+// world.cpp - making sections as a program wants them.
+
+#include "fuzz/world.hpp"
+
+namespace fuzz {
+
+namespace {
+
+place bound_to(const section_config& config) {
+  switch (config.executor()) {
+    case 1: return place::first;
+    case 2: return place::second;
+    default: return place::nowhere;
+  }
+}
+
+}  // namespace
+
+site::site(const section_config& config, std::string name, executors& on)
+    : name_(config.named() || config.shared() ? std::move(name) : std::string{}) {
+  if (config.shared()) {
+    section_ = turnstile::critical_section::open(name_, "fuzz");
+    expect(section_ == turnstile::critical_section::open(name_, "fuzz"), "a name is not shared");
+    return;
+  }
+  bound_ = bound_to(config);
+  if (!config.with_data() && config.bits == section_config::plain) {
+    section_ = std::make_shared<turnstile::critical_section>();
+    return;
+  }
+  const turnstile::section_options options{
+      .name = name_, .executor = on.at(bound_), .ring_capacity = config.cells()};
+  if (config.with_data()) {
+    data_ = std::make_unique<turnstile::synchronized<long>>(0, options);
+    section_ = {std::shared_ptr<void>{}, &data_->section()};
+  } else {
+    section_ = std::make_shared<turnstile::critical_section>(options);
+  }
+  expect(section_->name() == name_, "a section does not know its name");
+}
+
+counts site::statistics() const {
+  const turnstile::section_statistics s = section_->statistics();
+  return {s.executions, s.withdrawn, s.refused, s.waiters, s.most_waiters, s.held};
+}
+
+void site::check_label(std::string_view label) {
+  if (name_.empty()) {
+    expect(label.starts_with("section #"), "an unnamed section has no number");
+    name_ = label;
+  }
+  expect(label == name_, "an error names another section");
+}
+
+bool handle_slot::ready() const {
+  return std::visit(
+      [](const auto& h) {
+        if constexpr (requires { h.ready(); }) return h.ready();
+        return false;
+      },
+      handle);
+}
+
+world::world(std::span<const section_config> configs) {
+  for (const section_config& c : configs) {
+    sites.push_back(std::make_unique<site>(c, "s" + std::to_string(sites.size()), on));
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,114 @@
+// world.hpp - the real things a program plays with: executors, sections, guards, handles.
+#pragma once
+
+#include "fuzz/model.hpp"
+#include "fuzz/program.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace fuzz {
+
+// A result that must be moved and destroyed as often as it was made.
+class token {
+ public:
+  explicit token(long value) : value_(std::make_unique<long>(value)) { ++alive_; }
+  token(token&& other) noexcept : value_(std::move(other.value_)) { ++alive_; }
+  token& operator=(token&&) = default;
+  ~token() { --alive_; }
+
+  long value() const {
+    expect(value_ != nullptr, "a result was moved away");
+    return *value_;
+  }
+  static int alive() { return alive_; }
+
+ private:
+  static inline int alive_ = 0;
+  std::unique_ptr<long> value_;
+};
+
+// The error of a body or task.
+struct thrown {
+  long number;
+};
+
+// The two executors. Jobs run only here, so it is known where code runs.
+class executors {
+ public:
+  place now() const { return now_; }
+
+  turnstile::executor_ref at(place p) {
+    if (p == place::nowhere) return {};
+    return jobs_[index(p)];
+  }
+  bool run_one(place p) {
+    const place before = std::exchange(now_, p);
+    const bool ran = jobs_[index(p)].run_one();
+    now_ = before;
+    return ran;
+  }
+  bool idle() const { return jobs_[0].pending() + jobs_[1].pending() == 0; }
+
+ private:
+  static std::size_t index(place p) { return p == place::first ? 0 : 1; }
+
+  std::array<turnstile::manual_executor, 2> jobs_;
+  place now_ = place::nowhere;
+};
+
+// A section, with or without data.
+class site {
+ public:
+  site(const section_config& config, std::string name, executors& on);
+
+  turnstile::critical_section& section() const { return *section_; }
+  turnstile::synchronized<long>* data() const { return data_.get(); }
+  place bound() const { return bound_; }
+  counts statistics() const;
+
+  // What errors call it: its name, or always the same number.
+  void check_label(std::string_view label);
+
+ private:
+  std::string name_;
+  place bound_ = place::nowhere;
+  std::unique_ptr<turnstile::synchronized<long>> data_;
+  std::shared_ptr<turnstile::critical_section> section_;
+};
+
+struct guard_slot {
+  std::variant<turnstile::section_guard, turnstile::synchronized_guard<long>> guard;
+  request* owned = nullptr;
+};
+
+struct handle_slot {
+  using none = std::monostate;
+  std::variant<none, turnstile::execution_handle<void>, turnstile::execution_handle<token>> handle;
+  request* asked = nullptr;
+
+  bool ready() const;
+};
+
+class world {
+ public:
+  explicit world(std::span<const section_config> configs);
+
+  executors on;
+  std::vector<std::unique_ptr<site>> sites;
+  std::array<guard_slot, 4> guards;
+  std::array<handle_slot, 4> handles;
+};
+
+}  // namespace fuzz
