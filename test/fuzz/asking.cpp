@@ -48,6 +48,10 @@ asked& interpreter::ask(actor a, const instruction& i, std::size_t section, requ
   q.said = model_.ask(section, a.holds);
   if (q.said == verdict::accepted) {
     q.as = &model_.accept(section, what);
+    // Where others may come between its end and its awaiter, nobody says who is first.
+    if (depth() == 0 && gap(q) == 0) {
+      q.as->goes_on = q.resume_on == place::nowhere ? q.home : q.resume_on;
+    }
     if (what == request::kind::body) {
       q.inner = &model_.new_body_chain(a.holds, section);
       q.as->starts_at = starts_at(section, idle);

@@ -15,7 +15,7 @@ void interpreter::see(asked& q, long& data) {
 
 void interpreter::begin(asked& q) {
   look_at(q.section);
-  model_.start(*q.as, now());
+  model_.start(*q.as, now(), depth());
 }
 
 // The chain of a body holds the section; what it left behind in slots is its awaiter's afterwards.
@@ -33,7 +33,7 @@ R interpreter::plain(asked& q) {
   } catch (...) {
     got.error = std::current_exception();
   }
-  model_.end(*q.as, got);
+  model_.end(*q.as, got, depth());
   if (got.error != nullptr) std::rethrow_exception(got.error);
   q.value = got.value;
   if constexpr (std::is_reference_v<R>) {
@@ -53,7 +53,7 @@ task<R> interpreter::waiting(asked& q) {
 template <class R>
 task<R> interpreter::waits_not(asked& q) {
   const std::exception_ptr error = std::make_exception_ptr(thrown{++last_value_});
-  model_.end(*q.as, {error, 0});
+  model_.end(*q.as, {error, 0}, depth());
   std::rethrow_exception(error);
 }
 
@@ -67,7 +67,7 @@ task<R> interpreter::waits(asked& q) {
   } catch (...) {
     got.error = std::current_exception();
   }
-  model_.end(*q.as, got);
+  model_.end(*q.as, got, depth());
   if (got.error != nullptr) std::rethrow_exception(got.error);
   q.value = got.value;
   if constexpr (std::is_reference_v<R>) {

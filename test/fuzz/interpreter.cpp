@@ -34,7 +34,7 @@ void run_program(std::span<const std::uint8_t> bytes) {
 }
 
 interpreter::interpreter(const program& p)
-    : program_(p), world_(p.sections), model_(p.sections.size()), visits_(p.sections.size()) {
+    : program_(p), world_(p), model_(p.sections.size()), visits_(p.sections.size()) {
   running = this;
   turnstile::on_unobserved_error(&on_error);
 }
@@ -179,17 +179,12 @@ bool interpreter::plain_step(actor a, const instruction& i) {
   }
 }
 
-// Jobs of the executors, within what runs here.
 void interpreter::others_go_first(unsigned turns) {
-  constexpr int most_nested = 3;
-  if (now() == place::nowhere || model_.depth() == most_nested) return;
-  model_.nest();
   for (unsigned i = 0; i != turns; ++i) {
-    if (!world_.on.run_one(i % 2 == 0 ? place::first : place::second)) {
-      world_.on.run_one(i % 2 == 0 ? place::second : place::first);
-    }
+    const place one = i % 2 == 0 ? place::first : place::second;
+    const place other = i % 2 == 0 ? place::second : place::first;
+    if (!world_.on.run_nested(one)) world_.on.run_nested(other);
   }
-  model_.unnest();
 }
 
 void interpreter::look() {

@@ -120,7 +120,7 @@ class interpreter {
   turnstile::task<> scheduled(actor a, const instruction& i, place there, ends& e);
   turnstile::task<> yield_once();
   turnstile::task<> close(actor a, const instruction& i);
-  void check_place_after(const ends& e, place home, int depth) const;
+  void check_place_after(const ends& e, place home, int before) const;
   void check_ends(const ends& e, std::size_t children, const std::exception_ptr& error);
 
   // Bodies.
@@ -194,6 +194,7 @@ class interpreter {
   void look();
   void look_at(std::size_t section);
   place now() const { return world_.on.now(); }
+  int depth() const { return world_.on.depth(); }
   place executor_of(const instruction& i) const {
     return i.other_executor() ? place::second : place::first;
   }

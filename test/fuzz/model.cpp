@@ -108,17 +108,17 @@ request& model::refuse(std::size_t section) {
   return r;
 }
 
-void model::start(request& r, place now) {
+void model::start(request& r, place now, int depth) {
   event(&r);
   due_ = nullptr;
   tell("starts", r.section, r.number);
-  expect(forbidden_ == 0, "a body ran inside submit or post");
+  expect(forbidden_at_ != depth, "a body ran inside submit or post");
   expect(r.at == request::phase::queued, "a body ran twice");
   expect(line(r.section).waiting.front() == &r, "a body ran before its turn");
   expect(!line(r.section).lags, "two bodies at once");
   expect(r.starts_at == place::nowhere || r.starts_at == now, "a body ran on the wrong executor");
   r.at = request::phase::running;
-  r.depth = depth_;
+  r.depth = depth;
 }
 
 void model::granted(request& r) {
@@ -129,14 +129,14 @@ void model::granted(request& r) {
   r.at = request::phase::running;
 }
 
-void model::end(request& r, outcome got) {
+void model::end(request& r, outcome got, int depth) {
   event(nullptr);
   tell(got.error == nullptr ? "ends" : "ends with an error", r.section, r.number);
   section_line& l = line(r.section);
   expect(r.at == request::phase::running && l.waiting.front() == &r, "ended without having begun");
   l.waiting.pop_front();
   ++l.executions;
-  l.lags = r.what == request::kind::body && depth_ > r.depth;
+  l.lags = r.what == request::kind::body && depth > r.depth;
   r.at = request::phase::done;
   r.got = std::move(got);
 }
@@ -175,11 +175,16 @@ bool model::only_closing(const section_line& l) {
   return l.waiting.size() == 1 && l.waiting.front()->what == request::kind::closing;
 }
 
-void model::closed_now(std::size_t section) {
+void model::closed_now(std::size_t section, place home) {
   event(nullptr);
   section_line& l = line(section);
   expect(l.waiting.empty() || only_closing(l), "close went on before all accepted had ended");
   l.waiting.clear();
+  for (const request& r : requests_) {
+    const bool waits = r.section == section && r.goes_on == home && r.at == request::phase::done &&
+                       r.who == request::listener::awaiter && r.what == request::kind::body;
+    expect(home == place::nowhere || !waits, "close went on before an execution it waited for");
+  }
 }
 
 void model::look(std::size_t section, const counts& said) {

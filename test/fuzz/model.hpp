@@ -17,6 +17,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fuzz {
@@ -51,10 +52,11 @@ struct request {
   phase at = phase::queued;
   listener who = listener::awaiter;
   place starts_at = place::nowhere;
-  int depth = 0;         // when it started
-  bool refused = false;  // a handle knows of it all the same
-  bool let_go = false;   // a guard that its chain holds no more
-  outcome got;           // from its end on
+  int depth = 0;                   // where it started: see end
+  place goes_on = place::nowhere;  // whoever waits for it
+  bool refused = false;            // a handle knows of it all the same
+  bool let_go = false;             // a guard that its chain holds no more
+  outcome got;                     // from its end on
 
   bool over() const { return at == phase::done || at == phase::told; }
 };
@@ -111,9 +113,11 @@ class model {
   bool closed(std::size_t section) const { return line(section).closed; }
   std::size_t length(std::size_t section) const { return line(section).waiting.size(); }
 
-  void start(request& r, place now);
+  // `depth` counts jobs that run within others, as if other threads did them. A body that starts
+  // outside of one and ends inside keeps its section until the outer call returns: the section lags.
+  void start(request& r, place now, int depth);
   void granted(request& r);
-  void end(request& r, outcome got);
+  void end(request& r, outcome got, int depth);
   // Whoever waited for it goes on, with `got`.
   void deliver(request& r, const outcome& got);
 
@@ -124,17 +128,16 @@ class model {
   bool unobserved(const std::exception_ptr& error, bool closed, std::size_t& section);
 
   void close(std::size_t section);
-  void closed_now(std::size_t section);
+  // Whoever waited for something accepted before goes on before those who waited for the end, if both
+  // do so at `home`.
+  void closed_now(std::size_t section, place home);
+  bool ended(std::size_t section) const {
+    return line(section).closed && line(section).waiting.empty();
+  }
 
-  // No body may run until `allow_bodies`.
-  void forbid_bodies() { ++forbidden_; }
-  void allow_bodies() { --forbidden_; }
-
-  // Jobs run within what a job does, as if another thread did them. A body that starts outside and
-  // ends inside keeps its section until the outer call returns: its section lags behind until then.
-  int depth() const { return depth_; }
-  void nest() { ++depth_; }
-  void unnest() { --depth_; }
+  // No body may run at this depth until it is allowed again, with what this gave.
+  int forbid_bodies(int depth) { return std::exchange(forbidden_at_, depth); }
+  void allow_bodies(int before) { forbidden_at_ = before; }
 
   // How much has happened: two equal answers, and nothing did in between.
   std::uint64_t events() const { return events_; }
@@ -147,7 +150,7 @@ class model {
   struct section_line {
     std::deque<request*> waiting;  // the one in front has the section
     bool closed = false;
-    bool lags = false;  // see depth
+    bool lags = false;  // see end
     std::uint64_t accepted = 0;
     std::uint64_t executions = 0;
     std::uint64_t refused = 0;
@@ -165,8 +168,7 @@ class model {
   std::deque<request> requests_;
   std::deque<chain> chains_;
   const request* due_ = nullptr;
-  int forbidden_ = 0;
-  int depth_ = 0;
+  int forbidden_at_ = -1;
   std::uint64_t events_ = 0;
 };
 

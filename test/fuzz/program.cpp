@@ -19,7 +19,10 @@ class reader {
 
   program read() {
     program p;
-    const unsigned sections = 1 + byte() % most_sections;
+    const unsigned head = byte();
+    const unsigned sections = 1 + head % most_sections;
+    p.first_eager = head / most_sections % 4 == 1;
+    p.second_eager = head / most_sections % 2 == 1;
     for (unsigned i = 0; i != sections; ++i) p.sections.push_back({byte()});
     while (!bytes_.empty()) p.steps.push_back(driver());
     return p;

@@ -88,6 +88,9 @@ struct driver_step {
 };
 
 struct program {
+  // Jobs for these executors run where they are posted, as if another thread took them at once.
+  bool first_eager = false;
+  bool second_eager = false;
   std::vector<section_config> sections;
   std::vector<driver_step> steps;
 };

@@ -28,10 +28,10 @@ void interpreter::submit_to(const instruction& i, std::size_t section, Target& t
   asked& q = ask_without_waiting(i, section);
   request& r = q.as != nullptr ? *q.as : model_.refuse(section);
   r.who = request::listener::handle;
-  model_.forbid_bodies();
+  const int before = model_.forbid_bodies(depth());
   auto handle = target.submit(Body{this, &q});
-  model_.allow_bodies();
-  expect(handle.ready() == r.refused, "a handle is ready too early, or too late");
+  model_.allow_bodies(before);
+  expect(handle.ready() ? r.over() : !r.refused, "a handle is ready too early, or too late");
   handle_slot& slot = world_.handles[i.arg % world_.handles.size()];
   if (slot.asked != nullptr) model_.drop(*slot.asked);
   slot.asked = &r;
@@ -113,16 +113,16 @@ void interpreter::post(const instruction& i) {
 template <class Body, class Target>
 void interpreter::post_to(const instruction& i, std::size_t section, Target& target) {
   asked& q = ask_without_waiting(i, section);
-  model_.forbid_bodies();
+  const int before = model_.forbid_bodies(depth());
+  if (q.as != nullptr) model_.drop(*q.as);
   bool closed = false;
   try {
     target.post(Body{this, &q});
   } catch (const turnstile::section_closed&) {
     closed = true;
   }
-  model_.allow_bodies();
+  model_.allow_bodies(before);
   expect(closed == (q.said == verdict::closed), "post after close");
-  if (q.as != nullptr) model_.drop(*q.as);
 }
 
 // More than one drain serves without a break.

@@ -15,7 +15,7 @@ task<long> interpreter::child(actor a, const block& b, ends& e, long number) {
   } catch (...) {
     error = std::current_exception();
   }
-  e.note(error, now(), model_.depth());
+  e.note(error, now(), depth());
   if (error != nullptr) std::rethrow_exception(error);
   co_return number;
 }
@@ -26,14 +26,14 @@ void interpreter::check_ends(const ends& e, std::size_t children, const std::exc
 }
 
 // Where the last one ended; but if that was in a job within what starts the children, here.
-void interpreter::check_place_after(const ends& e, place home, int depth) const {
-  const bool while_starting = e.last_depth > depth && now() == home;
+void interpreter::check_place_after(const ends& e, place home, int before) const {
+  const bool while_starting = e.last_depth > before && now() == home;
   expect(now() == e.last || while_starting, "when_all resumed elsewhere than its last child ended");
 }
 
 task<> interpreter::all_of_two(actor a, const instruction& i) {
   const place home = now();
-  const int depth = model_.depth();
+  const int before = depth();
   ends e;
   chain& first = model_.new_chain(a.holds);
   chain& second = model_.new_chain(a.holds);
@@ -49,7 +49,7 @@ task<> interpreter::all_of_two(actor a, const instruction& i) {
   a.holds->adopt(first);
   a.holds->adopt(second);
   check_ends(e, 2, error);
-  check_place_after(e, home, depth);
+  check_place_after(e, home, before);
   if (error != nullptr && i.passes_errors()) std::rethrow_exception(error);
 }
 
@@ -70,7 +70,7 @@ task<> interpreter::crowd(actor a, const instruction& i) {
 
 task<> interpreter::all_of(actor a, std::vector<const block*> blocks, bool pass_errors) {
   const place home = now();
-  const int depth = model_.depth();
+  const int before = depth();
   ends e;
   std::vector<chain*> chains;
   std::vector<task<long>> children;
@@ -90,7 +90,7 @@ task<> interpreter::all_of(actor a, std::vector<const block*> blocks, bool pass_
   }
   for (chain* const c : chains) a.holds->adopt(*c);
   check_ends(e, blocks.size(), error);
-  check_place_after(e, home, depth);
+  check_place_after(e, home, before);
   if (error != nullptr && pass_errors) std::rethrow_exception(error);
 }
 
@@ -188,6 +188,8 @@ task<> interpreter::close(actor a, const instruction& i) {
   asked q;
   q.section = s;
   q.home = now();
+  look_at(s);
+  const bool pending = !model_.ended(s);
   if (reentry) {
     q.said = model_.ask(s, a.holds);
   } else {
@@ -205,8 +207,10 @@ task<> interpreter::close(actor a, const instruction& i) {
     check_refused(a, q, error);
   } else {
     expect(error == nullptr, "close failed");
-    model_.closed_now(s);
     check_place(q.home);
+    look_at(s);
+    const bool in_order = pending && !world_.eager() && depth() == 0;
+    model_.closed_now(s, in_order ? q.home : place::nowhere);
   }
 }
 

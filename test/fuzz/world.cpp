@@ -16,6 +16,21 @@ place bound_to(const section_config& config) {
 
 }  // namespace
 
+bool executors::run_one(place p) {
+  const place before = std::exchange(now_, p);
+  const bool ran = queues_[index(p)].jobs().run_one();
+  now_ = before;
+  return ran;
+}
+
+bool executors::run_nested(place p) {
+  if (now_ == place::nowhere || depth_ == most_nested) return false;
+  ++depth_;
+  const bool ran = run_one(p);
+  --depth_;
+  return ran;
+}
+
 site::site(const section_config& config, std::string name, executors& on)
     : name_(config.named() || config.shared() ? std::move(name) : std::string{}) {
   if (config.shared()) {
@@ -61,8 +76,9 @@ bool handle_slot::ready() const {
       handle);
 }
 
-world::world(std::span<const section_config> configs) {
-  for (const section_config& c : configs) {
+world::world(const program& p)
+    : on(p.first_eager, p.second_eager), eager_(p.first_eager || p.second_eager) {
+  for (const section_config& c : p.sections) {
     sites.push_back(std::make_unique<site>(c, "s" + std::to_string(sites.size()), on));
   }
 }

@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,25 +46,47 @@ struct thrown {
 // The two executors. Jobs run only here, so it is known where code runs.
 class executors {
  public:
+  // Jobs run within what a job does, as if another thread did them.
+  static constexpr int most_nested = 3;
+
+  executors(bool first_eager, bool second_eager)
+      : queues_{queue(*this, place::first, first_eager),
+                queue(*this, place::second, second_eager)} {}
+
   place now() const { return now_; }
+  int depth() const { return depth_; }
 
   turnstile::executor_ref at(place p) {
     if (p == place::nowhere) return {};
-    return jobs_[index(p)];
+    return queues_[index(p)];
   }
-  bool run_one(place p) {
-    const place before = std::exchange(now_, p);
-    const bool ran = jobs_[index(p)].run_one();
-    now_ = before;
-    return ran;
-  }
-  bool idle() const { return jobs_[0].pending() + jobs_[1].pending() == 0; }
+  bool run_one(place p);
+  // Within what runs here; not from nowhere, where code must not be waited for by others.
+  bool run_nested(place p);
 
  private:
+  class queue {
+   public:
+    queue(executors& all, place self, bool eager) : all_(&all), self_(self), eager_(eager) {}
+    void post(turnstile::job& j) noexcept {
+      jobs_->post(j);
+      if (eager_) all_->run_nested(self_);
+    }
+    turnstile::manual_executor& jobs() const { return *jobs_; }
+
+   private:
+    executors* all_;
+    place self_;
+    bool eager_;
+    std::unique_ptr<turnstile::manual_executor> jobs_ =
+        std::make_unique<turnstile::manual_executor>();
+  };
+
   static std::size_t index(place p) { return p == place::first ? 0 : 1; }
 
-  std::array<turnstile::manual_executor, 2> jobs_;
+  std::array<queue, 2> queues_;
   place now_ = place::nowhere;
+  int depth_ = 0;
 };
 
 // A section, with or without data.
@@ -103,12 +124,17 @@ struct handle_slot {
 
 class world {
  public:
-  explicit world(std::span<const section_config> configs);
+  explicit world(const program& p);
+
+  bool eager() const { return eager_; }
 
   executors on;
   std::vector<std::unique_ptr<site>> sites;
   std::array<guard_slot, 4> guards;
   std::array<handle_slot, 4> handles;
+
+ private:
+  bool eager_;  // some executor is
 };
 
 }  // namespace fuzz
