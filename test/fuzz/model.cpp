@@ -175,7 +175,7 @@ bool model::only_closing(const section_line& l) {
   return l.waiting.size() == 1 && l.waiting.front()->what == request::kind::closing;
 }
 
-void model::closed_now(std::size_t section, place home) {
+void model::closed_now(std::size_t section, std::optional<place> home) {
   event(nullptr);
   section_line& l = line(section);
   expect(l.waiting.empty() || only_closing(l), "close went on before all accepted had ended");
@@ -183,7 +183,7 @@ void model::closed_now(std::size_t section, place home) {
   for (const request& r : requests_) {
     const bool waits = r.section == section && r.goes_on == home && r.at == request::phase::done &&
                        r.who == request::listener::awaiter && r.what == request::kind::body;
-    expect(home == place::nowhere || !waits, "close went on before an execution it waited for");
+    expect(!home || !waits, "close went on before an execution it waited for");
   }
 }
 

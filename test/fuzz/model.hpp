@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,11 +53,11 @@ struct request {
   phase at = phase::queued;
   listener who = listener::awaiter;
   place starts_at = place::nowhere;
-  int depth = 0;                   // where it started: see end
-  place goes_on = place::nowhere;  // whoever waits for it
-  bool refused = false;            // a handle knows of it all the same
-  bool let_go = false;             // a guard that its chain holds no more
-  outcome got;                     // from its end on
+  int depth = 0;                 // where it started: see end
+  std::optional<place> goes_on;  // whoever waits for it, if the order there is known
+  bool refused = false;          // a handle knows of it all the same
+  bool let_go = false;           // a guard that its chain holds no more
+  outcome got;                   // from its end on
 
   bool over() const { return at == phase::done || at == phase::told; }
 };
@@ -129,8 +130,8 @@ class model {
 
   void close(std::size_t section);
   // Whoever waited for something accepted before goes on before those who waited for the end, if both
-  // do so at `home`.
-  void closed_now(std::size_t section, place home);
+  // do so at `home`. None: the order is not known.
+  void closed_now(std::size_t section, std::optional<place> home);
   bool ended(std::size_t section) const {
     return line(section).closed && line(section).waiting.empty();
   }

@@ -210,7 +210,7 @@ task<> interpreter::close(actor a, const instruction& i) {
     check_place(q.home);
     look_at(s);
     const bool in_order = pending && !world_.eager() && depth() == 0;
-    model_.closed_now(s, in_order ? q.home : place::nowhere);
+    model_.closed_now(s, in_order ? std::optional(q.home) : std::nullopt);
   }
 }
 
