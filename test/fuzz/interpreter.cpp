@@ -12,16 +12,6 @@ namespace {
 
 interpreter* running = nullptr;
 
-bool says_closed(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const turnstile::section_closed&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 void run_program(std::span<const std::uint8_t> bytes) {

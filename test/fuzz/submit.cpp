@@ -87,7 +87,11 @@ task<> interpreter::await_handle(actor a, const instruction& i) {
 
 void interpreter::check_handle(actor a, request& r, const outcome& got, bool refused_wait) {
   look_at(r.section);
-  if (!refused_wait) return model_.deliver(r, got);
+  if (!refused_wait) {
+    expect(!r.refused || (got.error != nullptr && says_closed(got.error)),
+           "a refused handle gives no section_closed");
+    return model_.deliver(r, got);
+  }
   model_.drop(r);  // it goes on by itself
   expect(got.error != nullptr, "a wait that would never end was not refused");
   try {

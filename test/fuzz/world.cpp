@@ -16,6 +16,16 @@ place bound_to(const section_config& config) {
 
 }  // namespace
 
+bool says_closed(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const turnstile::section_closed&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 bool executors::run_one(place p) {
   const place before = std::exchange(now_, p);
   const bool ran = queues_[index(p)].jobs().run_one();
@@ -39,7 +49,7 @@ site::site(const section_config& config, std::string name, executors& on)
     return;
   }
   bound_ = bound_to(config);
-  if (!config.with_data() && config.bits == section_config::plain) {
+  if (config.bits == section_config::plain) {
     section_ = std::make_shared<turnstile::critical_section>();
     return;
   }

@@ -8,9 +8,8 @@
 
 #include <array>
 #include <cstddef>
-#include <map>
+#include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +41,8 @@ class token {
 struct thrown {
   long number;
 };
+
+bool says_closed(const std::exception_ptr& error);
 
 // The two executors. Jobs run only here, so it is known where code runs.
 class executors {
