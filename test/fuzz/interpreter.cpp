@@ -10,6 +10,12 @@ namespace fuzz {
 
 namespace {
 
+#if defined(TURNSTILE_RING_INBOX)
+constexpr bool inbox = true;
+#else
+constexpr bool inbox = false;
+#endif
+
 interpreter* running = nullptr;
 
 }  // namespace
@@ -24,7 +30,7 @@ void run_program(std::span<const std::uint8_t> bytes) {
 }
 
 interpreter::interpreter(const program& p)
-    : program_(p), world_(p), model_(p.sections.size()), visits_(p.sections.size()) {
+    : program_(p), world_(p), model_(p.sections.size(), inbox), visits_(p.sections.size()) {
   running = this;
   turnstile::on_unobserved_error(&on_error);
 }

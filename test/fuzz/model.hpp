@@ -96,7 +96,10 @@ struct counts {
 
 class model {
  public:
-  explicit model(std::size_t sections) : lines_(sections) {}
+  // `counts_passed_on`: a request that was given to an executor, and has not begun, is still one of the
+  // waiters. Otherwise it is the one that has the section.
+  model(std::size_t sections, bool counts_passed_on)
+      : lines_(sections), counts_passed_on_(counts_passed_on) {}
 
   chain& new_chain(chain* parent = nullptr);
   chain& new_body_chain(chain* parent, std::size_t section);
@@ -168,6 +171,7 @@ class model {
   std::vector<section_line> lines_;
   std::deque<request> requests_;
   std::deque<chain> chains_;
+  const bool counts_passed_on_;
   const request* due_ = nullptr;
   int forbidden_at_ = -1;
   std::uint64_t events_ = 0;

@@ -89,7 +89,8 @@ bool handle_slot::ready() const {
 world::world(const program& p)
     : on(p.first_eager, p.second_eager), eager_(p.first_eager || p.second_eager) {
   for (const section_config& c : p.sections) {
-    sites.push_back(std::make_unique<site>(c, std::string(1, static_cast<char>('a' + sites.size())), on));
+    sites.push_back(
+        std::make_unique<site>(c, std::string(1, static_cast<char>('a' + sites.size())), on));
   }
 }
 
