@@ -16,12 +16,15 @@
 //           that a post which relied on a searcher is not left behind.
 //           End of a pool: done, then word.load(seq_cst) in wake_all; lie_down RMW(seq_cst), then the
 //           load of done. Who lies down too late for a token does not sleep.
-//           tokens: fetch_add -> CAS(acquire); seq_cst, because notify looks whether anybody waits
+//           tokens: fetch_add(seq_cst), because notify looks whether anybody waits. Taking one orders
+//           nothing: who is woken looks for itself.
+//           Everything else only counts and is relaxed.
 //
 // Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap for 200 us beside
 //           a brisk worker (pace.hpp); a post that relies on it waits as long, at most once a worker.
 //
-// Proof     test/schedule (pool), model parking; test/executor; an idle pool uses no processor time (test/path)
+// Proof     test/schedule (pool), model parking; test/executor; an idle pool
+//           uses no processor time (test/path)
 //
 // Source    the shape is that of tokio's idle state; anonymous tokens instead of a list of sleepers
 //           are ours.
@@ -63,7 +66,7 @@ class sleepers {
       if (n == 0) {
         tokens_.wait(0, relaxed);
         n = tokens_.load(relaxed);
-      } else if (tokens_.compare_exchange_weak(n, n - 1, acquire, relaxed)) {
+      } else if (tokens_.compare_exchange_weak(n, n - 1, relaxed)) {
         return;
       }
     }
@@ -73,7 +76,7 @@ class sleepers {
   void wake_one() noexcept {
     std::uint64_t seen = word_.load(seq_cst);  // Q3
     while (sleeping(seen) != 0 && searching(seen) == 0) {
-      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, seq_cst)) {
+      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, relaxed)) {
         tokens_.fetch_add(1, seq_cst);  // as Y1 of sync_wait.hpp
         tokens_.notify_one();
         return;
@@ -85,7 +88,7 @@ class sleepers {
     std::uint64_t seen = word_.load(seq_cst);
     while (sleeping(seen) != 0) {
       const std::uint32_t n = sleeping(seen);
-      if (word_.compare_exchange_weak(seen, seen - n * (one_sleeping - one_searching), seq_cst)) {
+      if (word_.compare_exchange_weak(seen, seen - n * (one_sleeping - one_searching), relaxed)) {
         tokens_.fetch_add(n, seq_cst);
         tokens_.notify_all();
         return;

@@ -121,7 +121,7 @@ class pool_core {
     try {
       for (worker& w : workers_) {
         w.runs = thread([this, &w] { work(w); });
-        started_.fetch_add(1, seq_cst);
+        started_.fetch_add(1, relaxed);
       }
     } catch (...) {
       stop();
@@ -247,7 +247,7 @@ class pool_core {
       const bool stopping = stopping_.load(seq_cst);  // before the look: nobody else posts any more
       if (anything_to_do()) {
         sleepers_.get_up();
-      } else if (stopping && sleepers_.all_lie(started_.load(seq_cst))) {
+      } else if (stopping && sleepers_.all_lie(started_.load(relaxed))) {
         // Nobody runs a job that could post another one.
         done_.store(true, seq_cst);
         sleepers_.wake_all();
@@ -285,7 +285,7 @@ class pool_core {
   std::vector<worker> workers_;
   injector injector_;
   sleepers sleepers_;
-  atomic<std::uint32_t> started_{0};
+  atomic<std::uint32_t> started_{0};  // relaxed: read by who has seen stopping_, which comes after
   atomic<bool> stopping_{false};
   atomic<bool> done_{false};
 };
