@@ -254,7 +254,7 @@ class pool_core {
       } else if (!done_.load(seq_cst)) {
         sleepers_.sleep();
       }
-      if (done_.load(seq_cst)) return nullptr;
+      if (done_.load(relaxed)) return nullptr;
     }
   }
 

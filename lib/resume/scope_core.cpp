@@ -15,7 +15,7 @@ void scope_core::ended(std::exception_ptr error, std::source_location where) noe
       mine.release();
     }
   }
-  if (running_.fetch_sub(1, acq_rel) == 1) wake_if_idle();  // J1, J2
+  if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2
   drop_share();
 }
 

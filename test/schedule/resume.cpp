@@ -67,6 +67,30 @@ TEST_SUITE("resume") {
     });
   }
 
+  TEST_CASE("scope: a join takes the error of work that has not quite ended") {
+    struct planned {
+      guarded<int> reason{1};
+    };
+    const auto join = [](async_scope& scope) {
+      try {
+        sync_wait(scope.join());
+      } catch (const planned& error) {
+        return static_cast<int>(error.reason);
+      }
+      return 0;
+    };
+    holds([join] {
+      async_scope scope;
+      guarded<int> first{0};
+      const auto fails = []() -> task<> {
+        throw planned();
+        co_return;
+      };
+      together({[&] { scope.spawn(fails()); }, [&] { first = join(scope); }});
+      require(first + join(scope) == 1, "an error was lost, or came twice");
+    });
+  }
+
   TEST_CASE("when_all: the parent goes on when the last child has ended, and sees them all") {
     holds([] {
       lane one;

@@ -167,6 +167,30 @@ TEST_SUITE("strand") {
     });
   }
 
+  TEST_CASE("strand: a thread asks again while another unlocks the guard that it gave away") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      section_guard given;
+      atomic<bool> there{false};
+      together({[&] {
+                  given = sync_wait(cs.lock());
+                  there.store(true, detail::seq_cst);
+                  there.notify_one();
+                  try {
+                    sync_wait(cs.execute([&] { n = n + 1; }));
+                  } catch (const reentry_error&) {
+                  }
+                },
+                [&] {
+                  there.wait(false, detail::acquire);
+                  n = n + 1;
+                  given.unlock();
+                }});
+      require(n >= 1, "nobody was served");
+    });
+  }
+
   TEST_CASE("strand: two guards from two threads") {
     holds([] {
       critical_section cs({.ring_capacity = 1});
