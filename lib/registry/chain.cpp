@@ -1,8 +1,8 @@
 // chain.cpp - walking and changing the chain of holds. See detail/chain.hpp.
 //
 // Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees
-//        E2  let go  let_go.store(release) -> let_go.load(acquire) in prune and walk
-//            what the guard's owner did before unlocking is seen by who finds the section free
+//        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section, and
+//            gets what its owner did from there (W1 of ticket_word.hpp)
 
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/section_core.hpp>
@@ -17,7 +17,7 @@ namespace turnstile::detail {
 namespace {
 
 bool gone(const chain_frame& f) noexcept {
-  return is_hold(&f) && static_cast<const hold_frame&>(f).let_go.load(acquire);  // E2
+  return is_hold(&f) && static_cast<const hold_frame&>(f).let_go.load(relaxed);  // E2
 }
 
 // Takes holds that were let go off the top of the calling chain.
@@ -126,7 +126,7 @@ void push_hold(hold_frame& h) noexcept {
 }
 
 void let_go(hold_frame& h) noexcept {
-  h.let_go.store(true, release);  // E2
+  h.let_go.store(true, relaxed);  // E2
   if (here().chain == &h) prune();
   drop_hold(h);
 }

@@ -65,7 +65,7 @@ void scope_core::abandon() noexcept {
   if (!idle()) {
     contract_break("", "an async_scope is destroyed while its work has not ended", {});
   }
-  const std::unique_ptr<failure> first(first_failure_.exchange(nullptr, acquire));  // J3
+  const std::unique_ptr<failure> first(first_failure_.exchange(nullptr, relaxed));  // J2
   if (first != nullptr) report_unobserved(first->error, "", first->where);
   drop_share();
 }
