@@ -1,1 +1,193 @@
-def run_all(*a): return []
+#!/usr/bin/python3
+"""rules.py - breaks the protocols' rules one at a time and asks the checker whether it notices.
+
+    rules.py                      every rule that is not a memory order (those: mutate.py)
+      --seconds N                 for each scenario and strategy; 5 if not said
+      --only TEXT                 rules whose file and words contain this
+      --table                     write what was found into README.md
+
+The tree is copied and built once, with every rule in it both ways; SCHEDULE_RULE=n breaks the n-th.
+One line for each rule. Ends with 1 if one that has no reason in the table survives.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+from mutate import HERE, TOP, Mutation, run, scenarios_of
+from rule_table import RULES
+
+SWITCH = """#pragma once
+#include <cstdlib>
+namespace turnstile::detail {
+inline const int broken_rule = [] {
+  const char* const n = std::getenv("SCHEDULE_RULE");
+  return n == nullptr ? -1 : std::atoi(n);
+}();
+}
+"""
+
+
+@dataclass
+class Cut:
+    """A piece of a file, and the rules in it with how each of them has it."""
+
+    begin: int
+    end: int
+    ways: list
+
+
+def cut_of(text, number, rule):
+    if text.count(rule.old) != 1:
+        sys.exit(f"{rule.file}: found {text.count(rule.old)} times: {rule.old}")
+    begin = text.index(rule.old)
+    return Cut(begin, begin + len(rule.old), [(number, begin, begin + len(rule.old), rule.new)])
+
+
+def cuts_of(text, rules):
+    """Rules that overlap share a piece."""
+    cuts = []
+    for cut in sorted((cut_of(text, n, r) for n, r in rules), key=lambda c: c.begin):
+        if cuts and cut.begin < cuts[-1].end:
+            cuts[-1].end = max(cuts[-1].end, cut.end)
+            cuts[-1].ways += cut.ways
+        else:
+            cuts.append(cut)
+    return cuts
+
+
+def both_ways(text, cut):
+    """The piece as code that asks which rule is broken: a statement or an expression."""
+    whole = text[cut.begin : cut.end]
+    asked = "turnstile::detail::broken_rule =="
+    ways = [(n, text[cut.begin : b] + new + text[e : cut.end]) for n, b, e, new in cut.ways]
+    if whole.rstrip().endswith((";", "}")):
+        broken = "".join(f"if ({asked} {n}) {{\n{way}\n}} else " for n, way in ways)
+        return f"{{ {broken} {{\n{whole}\n}} }}"
+    broken = "".join(f"{asked} {n} ? ({way}) : " for n, way in ways)
+    return f"({broken} ({whole}))"
+
+
+def with_switch(text, file):
+    mark = "#pragma once\n" if file.endswith(".hpp") else "\n#include"
+    include = '\n#include "broken_rule.hpp"\n'
+    at = text.index(mark) + (len(mark) if file.endswith(".hpp") else 0)
+    return text[:at] + include + text[at:]
+
+
+def patch(top, file, rules):
+    path = top / file
+    text = path.read_text()
+    for cut in reversed(cuts_of(text, rules)):
+        text = text[: cut.begin] + both_ways(text, cut) + text[cut.end :]
+    path.write_text(with_switch(text, file))
+
+
+def copy_tree(to):
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, capture_output=True, check=True)
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(TOP / name, to / name, follow_symlinks=False)
+
+
+def build(top):
+    """Gives the program, from a copy of the tree with all rules in it."""
+    copy_tree(top)
+    (top / "include/broken_rule.hpp").write_text(SWITCH)
+    for file in sorted({r.file for r in RULES}):
+        patch(top, file, [(n, r) for n, r in enumerate(RULES) if r.file == file])
+    target = "test/schedule/test_schedule"
+    setup = ["meson", "setup", "build", "-Dbench=disabled", "-Dall_rings=false", "-Dwerror=false"]
+    for command in (setup, ["ninja", "-j1", "-C", "build", target]):
+        done = subprocess.run(command, cwd=top, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stdout[-5000:] + done.stderr)
+    return top / "build" / target
+
+
+def mutation_of(number, rule, scenarios):
+    first = [s for pattern in rule.scenarios for s in scenarios if fnmatch(s, pattern)]
+    return Mutation(
+        where=pathlib.Path(rule.file).name,
+        code=rule.old,
+        change=rule.what,
+        environment={"SCHEDULE_RULE": str(number)},
+        scenarios=list(dict.fromkeys(first)),
+    )
+
+
+@dataclass
+class Found:
+    rule: object
+    mutation: Mutation
+    by: str = ""
+
+    def words(self):
+        return self.by or (f"survives: {self.rule.reason}" if self.rule.reason else "SURVIVES")
+
+    def tell(self):
+        m = self.mutation
+        print(f"{m.where:18} {m.change:58} {self.words()[:150]}", flush=True)
+
+    def row(self):
+        m = self.mutation
+        by = self.by.split(" at ")[0] or f"nothing: {self.rule.reason}"
+        return f"| `{m.where}` | {m.change} | {by} |".replace("||", "\\|\\|")
+
+
+def try_rule(program, rule, mutation, seconds):
+    """The search first, then chance. Little time may do, so there is a short round before."""
+    for mode, time in (("search", 1), ("search", seconds), ("pct", seconds)):
+        for scenario in mutation.scenarios:
+            environment = mutation.environment | {"SCHEDULE_MODE": mode}
+            if report := run(program, scenario, environment, time):
+                return Found(rule, mutation, f"{scenario}: {report}")
+    return Found(rule, mutation)
+
+
+def try_all(program, chosen):
+    scenarios = scenarios_of(program)
+    if lost := [p for r in RULES for p in r.scenarios if not any(fnmatch(s, p) for s in scenarios)]:
+        sys.exit(f"no such scenarios: {set(lost)}")
+    rules = [(n, r) for n, r in enumerate(RULES) if chosen.only in f"{r.file} {r.what}"]
+    found = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
+        ask = lambda nr: try_rule(program, nr[1], mutation_of(*nr, scenarios), chosen.seconds)
+        for one in workers.map(ask, rules):
+            one.tell()
+            found.append(one)
+    return found
+
+
+def write_table(found):
+    readme = HERE / "README.md"
+    begin, end = "<!-- rules -->\n", "<!-- end of rules -->"
+    head, rest = readme.read_text().split(begin)
+    table = ["| where | rule broken | caught by |", "|---|---|---|", *(f.row() for f in found)]
+    readme.write_text(head + begin + "\n".join(table) + "\n" + end + rest.split(end)[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--table", action="store_true")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as top:
+        found = try_all(build(pathlib.Path(top)), chosen)
+    if chosen.table:
+        write_table(found)
+    lost = [f for f in found if not f.by and not f.rule.reason]
+    print(f"{len(found)} rules, {sum(bool(f.by) for f in found)} caught, {len(lost)} unexplained")
+    sys.exit(bool(lost))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,453 @@
+"""rule_table.py - the protocols' rules that are no memory orders, and how each is broken.
+
+Each: file, old text (there exactly once; whole statements, or an expression), new text, what is wrong
+then, the scenarios that are tried, in this order (patterns), and for one that nothing has to catch,
+the reason.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Rule:
+    file: str
+    old: str
+    new: str
+    what: str
+    scenarios: tuple
+    reason: str = ""
+
+
+RING = ("ring: three*", "ring: four*", "ring: an owner*", "ring: the short*", "ring:*", "strand:*")
+CLOSE = ("ring: whoever*", "ring: only*", "strand: *close*", "strand:*")
+INBOX = ("inbox:*", "ring: the short*inbox*", "ring: an owner*", "ring:*inbox*", "ring: four*")
+INBOX_CLOSE = ("ring: whoever*inbox*", "ring: only*inbox*", "inbox:*")
+STRAND = ("strand:*",)
+ENDS = ("strand: three*", "strand: *lane*", "strand: whoever*", "strand: when*", "strand:*")
+BODY = ("strand: a body*", "strand:*")
+HANDLE = ("strand: a handle*",)
+SCOPE = ("scope:*",)
+POOL = ("pool: one worker*", "pool: what*", "pool: *one who posts*", "pool:*")
+QUEUE = ("run_queue:*", "pool:*")
+
+RULES = []
+
+
+def rules_of(file, scenarios):
+    def add(what, old, new, scenarios=scenarios, reason=""):
+        RULES.append(Rule(file, old, new, what, scenarios, reason))
+
+    return add
+
+
+def in_two_steps(change, begin, end):
+    """An exchange as a load and a store."""
+    return f"[&] {{ const auto seen_now = {begin}; {change}; return seen_now; }}(){end}"
+
+
+# --- ticket_ring ----------------------------------------------------------------------------------
+
+rule = rules_of("lib/ring/ticket_ring.cpp", RING)
+PARK = "if (cells_[i].compare_exchange_strong(seen, parked, release, relaxed)) return nullptr;"
+rule("parks by store", PARK, "cells_[i].store(parked, release); return nullptr;")
+rule("takes over, and does not go on",
+     "put(r, mine);\n        return after_publish::take_over;", "return after_publish::nothing;")
+TAKE_OVER = "cells_[i].compare_exchange_weak(seen, nothing, acquire, relaxed)"
+rule("takes over without clearing the mark", TAKE_OVER, "cells_[i].load(acquire) == parked")
+rule("takes over by store", TAKE_OVER, "(cells_[i].store(nothing, release), true)")
+rule("publishes on top of the mark", "seen == parked", "false")
+rule("does not account before it parks", "account(mine);\n    std::uintptr_t",
+     "std::uintptr_t",
+     reason="not needed for safety: whoever takes over accounts later")
+rule("accounts after it has parked",
+     "account(mine);\n    std::uintptr_t seen = nothing;\n    " + PARK,
+     "std::uintptr_t seen = nothing;\n"
+     "if (cells_[i].compare_exchange_strong(seen, parked, release, relaxed)) {"
+     "account(mine); return nullptr; }")
+rule("collects without turning the chain round", """  while (newest != nullptr) {
+    request* const older = newest->link();
+    newest->next = oldest;
+    oldest = newest;
+    newest = older;
+  }""", "oldest = newest;",
+     reason="only speed: put finds the place in any order")
+rule("collects by load and store", "cells_[i].exchange(nothing, acquire)",
+     in_two_steps("cells_[i].store(nothing, relaxed)", "cells_[i].load(acquire)", ""))
+rule("puts the newest first", "at != nullptr && ticket_word::before(at->ticket, r.ticket)",
+     "false && at != nullptr")
+rule("still follows a request that is gone",
+     "if (first == mine.last_put_) mine.last_put_ = nullptr;", "")
+rule("follows a request in another cell",
+     "index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket)",
+     "!ticket_word::before(after->ticket, r.ticket)")
+rule("follows a request with a later ticket",
+     "index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket)",
+     "index_of(after->ticket) != i")
+rule("takes the first in the stash whatever its ticket",
+     "first != nullptr && first->ticket == mine.head", "first != nullptr")
+rule("links after the push", """r.next = std::bit_cast<request*>(seen);
+      if (cells_[i].compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&r), release,  // R1
+                                          relaxed)) {
+        return after_publish::nothing;  // r may be gone
+      }""", """const auto below = seen;
+      if (cells_[i].compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&r), release,
+                                          relaxed)) {
+        r.next = std::bit_cast<request*>(below);
+        return after_publish::nothing;
+      }""")
+rule("puts back without a ticket", "r.ticket = mine.head;", "", ("strand:*", "ring: an owner*"))
+rule("puts back without a link", "r.next = stash;", "r.next = nullptr;",
+     ("ring: an owner*", "strand:*"))
+
+rule = rules_of("include/turnstile/detail/ticket_word.hpp", RING)
+rule("leave does not renew head", "mine.head = (ticket_of(p) + 1) & ticket_mask;", "",
+     ("ring: the short*", "strand:*"))
+LEFT = "mine.known = static_cast<std::uint32_t>((was & pending_mask) - 1);"
+rule("leave does not renew unaccounted", "mine.unaccounted.store(0, relaxed);\n    " + LEFT, LEFT,
+     ("ring: the short*", "strand:*"))
+rule("leave does not renew known", LEFT, "", ("ring: the short*", "strand:*"))
+rule("begin does not renew head", "mine.head = ticket_of(p);", "")
+rule("begin does not renew unaccounted",
+     "mine.unaccounted.store(0, relaxed);\n    mine.known = 1;", "mine.known = 1;",
+     reason="settle has reset it already when the section becomes idle by it")
+rule("begin does not renew known", "mine.known = 1;", "")
+rule("finish does not count the turn", "mine.head = (mine.head + 1) & ticket_mask;", "")
+rule("arrive does not look at the closed bit", "(p & (pending_mask | closed_bit)) == 0",
+     "(p & pending_mask) == 0", CLOSE,
+     reason="the closing request is never accounted for, so a closed section is never idle")
+
+rule = rules_of("lib/ring/ticket_word.cpp", RING)
+SETTLE = """mine.unaccounted.store(0, relaxed);
+  const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1
+  const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
+  if (left == 0) return true;  // the last touch
+  mine.known = left;
+  return false;"""
+RESET = "mine.unaccounted.store(0, relaxed);\n"
+rule("settle resets after it has told the word", SETTLE,
+     SETTLE.replace(RESET, "").replace("// W1\n", "\n" + RESET),
+     ("ring: three*one cell", "strand: three*", "strand:*", "ring:*"))
+rule("settle does not renew known", "mine.known = left;", "")
+rule("settle does not reset", SETTLE, SETTLE.replace(RESET, ""))
+rule("account does not renew known",
+     "mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);", "")
+rule("a refused arrival keeps its count",
+     "word_.fetch_sub(1, relaxed);\n    return arrival::closed;", "return arrival::closed;", CLOSE,
+     reason="only the count grows, until most_allowed; nobody waits for it after a close")
+rule("try does not look whether the section is busy",
+     "if ((p & pending_mask) != 0) return arrival::queued;", "",
+     ("ring: the short*", "strand: a try*"))
+CLOSE_LOOP = """do {
+    if ((p & closed_bit) != 0) return arrival::closed;
+  } while (!word_.compare_exchange_weak(p, p + step, acquire, relaxed));"""
+rule("close leaves the closed bit out", CLOSE_LOOP,
+     CLOSE_LOOP.replace("p + step", "p + (one_ticket | 1)"), CLOSE)
+rule("the second close closes too", CLOSE_LOOP,
+     CLOSE_LOOP.replace("if ((p & closed_bit) != 0) return arrival::closed;", "")
+     .replace("p + step", "((p + (one_ticket | 1)) | closed_bit)"), CLOSE)
+rule("close by store", CLOSE_LOOP,
+     "if ((p & closed_bit) != 0) return arrival::closed;\nword_.store(p + step, release);", CLOSE)
+
+# --- inbox_ring -----------------------------------------------------------------------------------
+
+rule = rules_of("include/turnstile/detail/inbox_ring.hpp", INBOX)
+rule("leave by store",
+     "if (word_.compare_exchange_strong(seen, 0, release, relaxed)) return true;",
+     "word_.store(0, release); return true;")
+rule("puts back without a link", "r.next = mine.first;", "r.next = nullptr;",
+     ("ring: an owner*", "inbox:*"))
+
+rule = rules_of("lib/ring/inbox_ring.cpp", INBOX)
+IDLE = "if (word_.compare_exchange_weak(seen, seen & ~busy, release, relaxed)) return nullptr;"
+rule("idle by store", IDLE, "word_.store(seen & ~busy, release); return nullptr;")
+rule("going idle drops the closed bit", IDLE, IDLE.replace("seen & ~busy", "0"), INBOX_CLOSE)
+TURN = "newest->next = mine.first;\n      mine.first = newest;\n      newest = older;"
+rule("collects without turning the chain round", "request* const older = newest->link();\n      "
+     + TURN, "mine.first = newest;\nbreak;")
+rule("a push does not look at the closed bit", "(seen & closed) != 0 && !last", "false",
+     INBOX_CLOSE)
+rule("the closing request is refused", "(seen & closed) != 0 && !last", "(seen & closed) != 0",
+     INBOX_CLOSE)
+rule("takes over by store", "word_.compare_exchange_weak(seen, seen | busy, acquire, relaxed)",
+     "(word_.store(seen | busy, release), true)")
+rule("takes over, and does not go on", "return after_publish::take_over;",
+     "return after_publish::nothing;")
+rule("takes over with an old link",
+     "r.next = nullptr;\n        mine.first = &r;", "mine.first = &r;")
+rule("collecting drops the closed bit", "word_.fetch_and(flags, acquire)",
+     "word_.fetch_and(busy, acquire)", INBOX_CLOSE)
+rule("collects by load and store", "word_.fetch_and(flags, acquire) & ~flags",
+     in_two_steps("word_.store(seen_now & flags, relaxed)", "word_.load(acquire)", " & ~flags"))
+PUSH = """r.next = std::bit_cast<request*>(seen & ~flags);
+      if (word_.compare_exchange_weak(seen, self | (seen & flags), release, relaxed)) {  // I1
+        return after_publish::nothing;  // r may be gone
+      }"""
+rule("a push drops the closed bit", PUSH, PUSH.replace("(seen & flags)", "busy"), INBOX_CLOSE)
+rule("links after the push", PUSH, """const auto below = seen;
+      if (word_.compare_exchange_weak(seen, self | (seen & flags), release, relaxed)) {
+        r.next = std::bit_cast<request*>(below & ~flags);
+        return after_publish::nothing;
+      }""")
+
+# --- the strand -----------------------------------------------------------------------------------
+
+rule = rules_of("lib/strand/section_core.cpp", ENDS)
+rule("does not account before a body that may wait", "ring_.account(mine_);\n      done.flush();",
+     "done.flush();",
+     reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
+rule("hands back nothing before a body that may wait", "ring_.account(mine_);\n      done.flush();",
+     "ring_.account(mine_);", BODY)
+rule("a suspended body gives the section up", "r->start(*r)",
+     "[&] { const outcome o = r->start(*r);\n"
+     "return o == outcome::suspended ? outcome::finished : o; }()", BODY)
+OWN = """if (r == own) {
+      own_served = true;
+    } else {
+      done.add(*r);
+    }"""
+rule("hands its own request back too", OWN, "if (r == own) own_served = true;\ndone.add(*r);")
+rule("neither hands its own request back nor tells", OWN, "if (r != own) done.add(*r);")
+NEXT = "r = ring_.next(mine_);\n    if (r == nullptr) break;"
+rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
+PASS = "pass_to_executor(*r);  // before what is handed back here: others may take that and overlap\n"
+PASS_ON = f"if (go == budget::verdict::pass_on) {{\n      {PASS}      break;\n    }}"
+rule("goes on after it has passed the section on", PASS + "      break;", "pass_to_executor(*r);",
+     ("strand: the time*", "strand:*"))
+rule("resumes here before it has passed the section on", PASS, "done.deliver();\n" + PASS,
+     ("strand: the time*", "strand:*"),
+     reason="another request is pending, so the section stays; it only serves the others later")
+rule("does not account before it passes the section on",
+     "ring_.account(mine_);\n    " + PASS_ON, PASS_ON,
+     ("strand: the time*", "strand:*"),
+     reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
+rule("close is done before what came before is handed back",
+     "done.deliver();\n  finish_close();", "finish_close();\n  done.deliver();",
+     ("strand: *clos*", "strand:*"))
+rule("resumes within the closing call",
+     "if (here().bounce == nullptr) after.emplace();", "", ("strand: *clos*", "strand:*"))
+rule("reads the next closer after this one is done",
+     "closer* const next = c->next;\n    c->done(*c);  // c may be gone\n    c = next;",
+     "c->done(*c);\n c = c->next;", ("strand: *clos*",))
+rule("takes the closers by load and store", "closers_.exchange(closed_list, acq_rel)",
+     in_two_steps("closers_.store(closed_list, release)", "closers_.load(acquire)", ""),
+     ("strand: *clos*",))
+rule("does not say that it is closed", "closers_.exchange(closed_list, acq_rel)",
+     "closers_.exchange(nullptr, acq_rel)", ("strand: *clos*",))
+rule("a closer is added to a closed section", "if (seen == closed_list) return false;",
+     "if (seen == closed_list) seen = nullptr;", ("strand: *clos*",))
+ADD = "closers_.compare_exchange_weak(seen, &c, release, acquire)"
+rule("a closer is added by store", ADD, "(closers_.store(&c, release), true)", ("strand: *clos*",))
+POST = "ring_.put_back(r, mine_);\n  to.post(*this);"
+rule("does not put back what it passes on", POST, "to.post(*this);")
+rule("puts back after it has passed the section on", POST,
+     "to.post(*this);\nring_.put_back(r, mine_);")
+rule("serves a bound section elsewhere when it takes over",
+     "if (bound_elsewhere()) {\n    pass_to_executor(*next);\n    return published::waiting;\n  }", "",
+     ("strand: *bound*", "strand: the time*"))
+rule("goes on with a bound section elsewhere", "r != nullptr && bound_elsewhere()", "false",
+     ("strand: *bound*", "strand: the time*"))
+rule("a body that has ended is not counted", "section_ring::finish(mine_);\n  done.add(r);",
+     "done.add(r);", BODY)
+rule("resumes a waiting body's chain before it has accounted",
+     "done.add(r);\n  go_on(ring_.next(mine_), done);",
+     "done.add(r);\ndone.deliver();\ngo_on(ring_.next(mine_), done);", BODY)
+rule("a post that takes over does not go on",
+     "if (request* const next = ring_.next(mine_)) pass_to_executor(*next);", "",
+     ("strand: *handle*", "strand: *posted*", "strand:*"))
+rule("leaves, and does not serve who came meanwhile",
+     "if (request* const r = ring_.next(mine_)) serve(r, nullptr, budget::callers);", "")
+
+rule = rules_of("lib/strand/batch.hpp", ENDS)
+GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
+rule("reads the link after the job has run", GIVE,
+     "job_access::work_here(j);\nhomeless_.first = j.next;")
+rule("hands a pile back twice", "send(piles_[i]);\n    used_ = 0;", "send(piles_[i]);",
+     ("strand: results*", "strand:*"))
+rule("deliver leaves the piles", "flush();\n    if (homeless_.first == nullptr) return;",
+     "if (homeless_.first == nullptr) return;", ("strand: results*", "strand:*"))
+
+rule = rules_of("include/turnstile/detail/close_awaiter.hpp", ("strand: *clos*",))
+rule("the first closer is added after its request is in line",
+     "section.add_closer(*this);\n        section.publish_closing(*this, line);",
+     "section.publish_closing(*this, line);\nsection.add_closer(*this);")
+rule("the first closer is added after its request is served",
+     "section.add_closer(*this);\n    section.serve_first(line, *this, nullptr);",
+     "section.serve_first(line, *this, nullptr);\nsection.add_closer(*this);")
+
+rule = rules_of("include/turnstile/detail/body.hpp", BODY)
+rule("start looks, then stores", "phase_.exchange(returned_from, acq_rel)",
+     in_two_steps("phase_.store(returned_from, release)", "phase_.load(acquire)", ""))
+END = "w.phase_.exchange(ended, acq_rel) == returned_from"
+rule("a body's end looks, then stores", END,
+     in_two_steps("w.phase_.store(ended, release)", "w.phase_.load(acquire)", " == returned_from"))
+rule("both go on with the section", END, "(w.phase_.exchange(ended, acq_rel), true)")
+rule("nobody goes on with the section", END, "(w.phase_.exchange(ended, acq_rel), false)")
+
+# --- results and waits ----------------------------------------------------------------------------
+
+rule = rules_of("include/turnstile/detail/submitted.hpp", HANDLE)
+rule("the waiter is known after the word says so", """state_->waiter_ = this;
+    std::uint8_t was = submitted_result<R>::running;
+    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,  // H2
+                                              acquire)) {
+      return true;  // this may be gone
+    }""", """std::uint8_t was = submitted_result<R>::running;
+    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,
+                                              acquire)) {
+      state_->waiter_ = this;
+      return true;
+    }""")
+rule("an end does not free what was dropped", "switch (word_.exchange(ended, acq_rel)) {  // H1, H2\n"
+     "      case awaited_by:\n        waiter_->resume();  // this may be gone\n        break;\n"
+     "      case dropped: free(); break;\n      default: break;  // this may be gone\n    }",
+     "if (word_.exchange(ended, acq_rel) == awaited_by) waiter_->resume();")
+DROP = "if (word_.exchange(dropped, acq_rel) == ended) free();"
+rule("a drop does not free what has ended", DROP, "word_.exchange(dropped, acq_rel);")
+rule("a drop looks, then stores", DROP,
+     "if (word_.load(acquire) == ended) { free(); } else { word_.store(dropped, release); }")
+
+rule = rules_of("lib/resume/scope_core.cpp", SCOPE)
+rule("no second look at running", "if (!idle()) {\n      put_back(j);\n      continue;\n    }", "")
+rule("no look after the push", "push(&j, &j);\n  wake_if_idle();", "push(&j, &j);")
+rule("a wait has no share",
+     "shares_.fetch_add(1, relaxed);  // j may be resumed, and end the scope, before we have looked\n"
+     "  push(&j, &j);\n  wake_if_idle();\n  drop_share();", "push(&j, &j);\nwake_if_idle();")
+rule("work drops its share before its last look",
+     "if (running_.fetch_sub(1, seq_cst) == 1) wake_if_idle();  // J1, J2\n  drop_share();",
+     "const bool last = running_.fetch_sub(1, seq_cst) == 1;\ndrop_share();\n"
+     "if (last) wake_if_idle();")
+ERROR = """if (error != nullptr) {
+    auto mine = std::make_unique<failure>(failure{std::move(error), where});
+    failure* none = nullptr;
+    if (first_failure_.compare_exchange_strong(none, mine.get(), release, relaxed)) {  // J3
+      mine.release();
+    }
+  }
+"""
+LAST = "  if (running_.fetch_sub(1, seq_cst) == 1) wake_if_idle();"
+rule("work counts as ended before its error is noted", ERROR + LAST,
+     "const bool last = running_.fetch_sub(1, seq_cst) == 1;\n" + ERROR
+     + "if (last) wake_if_idle();")
+rule("reads the next joiner after this one is resumed",
+     "join_awaiter* const next = j->next_joiner_;\n      resume_at_home(*j);  // j may be gone\n"
+     "      j = next;", "resume_at_home(*j);\nj = j->next_joiner_;")
+
+rule = rules_of("include/turnstile/when_all.hpp", ("when_all:*",))
+rule("the parent does not count", "children + 1", "children")
+rule("whoever does not come last looks again", "if (left_.fetch_sub(1, acq_rel) != 1) return {};",
+     "left_.fetch_sub(1, acq_rel);\nif (left_.load(acquire) != 0) return {};")
+
+rule = rules_of("include/turnstile/sync_wait.hpp", ("strand: *lane*", "strand:*"))
+rule("the end does not notify", "word.notify_one();", "")
+
+# --- the pool -------------------------------------------------------------------------------------
+
+rule = rules_of("lib/executor/sleepers.hpp", POOL)
+rule("gets up without its token", "sleep();", "")
+rule("wakes without a token", "tokens_.fetch_add(1, seq_cst);", "")
+rule("wakes without a notification", "tokens_.notify_one();", "")
+rule("wakes while somebody searches", "sleeping(seen) != 0 && searching(seen) == 0",
+     "sleeping(seen) != 0",
+     reason="only costs: a worker more looks round")
+rule("does not know that it was the last one searching",
+     "searching(word_.fetch_sub(one_searching, seq_cst)) == 1",
+     "(word_.fetch_sub(one_searching, seq_cst), false)")
+rule("who searches counts as lying", "word_.load(seq_cst) == n * one_sleeping",
+     "sleeping(word_.load(seq_cst)) == n")
+rule("wake_all gives one token", "tokens_.fetch_add(n, seq_cst);", "tokens_.fetch_add(1, seq_cst);")
+rule("wake_all notifies one", "tokens_.notify_all();", "tokens_.notify_one();")
+
+rule = rules_of("lib/executor/thread_pool.cpp", POOL)
+rule("a worker's post wakes nobody",
+     "keep(*w, first, last, n);\n      sleepers_.wake_one();", "keep(*w, first, last, n);")
+rule("handing back wakes nobody", "to.mail.push(first, last);\n    sleepers_.wake_one();",
+     "to.mail.push(first, last);")
+rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
+     "stopping_.store(true, seq_cst);")
+rule("the end wakes before it says so", "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
+     "sleepers_.wake_all();\nstopping_.store(true, seq_cst);")
+MOVE = ("w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));\n"
+        "      sleepers_.wake_one();")
+rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0])
+rule("mail is moved and nobody is woken", "if (mail.n > 1) sleepers_.wake_one();", "")
+rule("the last one searching does not look",
+     "if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();",
+     "static_cast<void>(sleepers_.found());")
+STOP = """const bool stopping = stopping_.load(seq_cst);  // before the look: nobody else posts any more
+      if (anything_to_do()) {
+        sleepers_.get_up();
+      } else if (stopping && sleepers_.all_lie(started_.load(seq_cst))) {
+        // Nobody runs a job that could post another one.
+        done_.store(true, seq_cst);
+        sleepers_.wake_all();
+      } else if (!done_.load(seq_cst)) {
+        sleepers_.sleep();
+      }"""
+rule("reads stopping after the look", STOP,
+     STOP.replace(STOP.split("\n")[0], "").replace("stopping &&", "stopping_.load(seq_cst) &&"))
+rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"))
+rule("ends though others do not lie", STOP,
+     STOP.replace("stopping && sleepers_.all_lie(started_.load(seq_cst))", "stopping"))
+rule("sleeps after the end", STOP, STOP.replace("else if (!done_.load(seq_cst))", "else"))
+rule("the end is there and nobody is woken", STOP,
+     STOP.replace("        sleepers_.wake_all();\n", ""))
+rule("the end is said after waking", STOP, STOP.replace(
+    "done_.store(true, seq_cst);\n        sleepers_.wake_all();",
+    "sleepers_.wake_all();\ndone_.store(true, seq_cst);"))
+rule("more is kept than fits", "w.overflow.size() == 0 && n <= w.queue.room()",
+     "w.overflow.size() == 0")
+rule("more is kept ahead of what does not fit", "w.overflow.size() == 0 && n <= w.queue.room()",
+     "n <= w.queue.room()", reason="only the order of a worker's own jobs, which is not promised")
+
+rule = rules_of("lib/executor/injector.hpp", POOL)
+SAY = "size_.store(size_.load(relaxed) + n, seq_cst);  // Q3\n    idle.wake_one();"
+rule("wakes before it says that there is a job", SAY,
+     "idle.wake_one();\nsize_.store(size_.load(relaxed) + n, seq_cst);")
+rule("wakes nobody", SAY, "size_.store(size_.load(relaxed) + n, seq_cst);")
+PUT = """const std::lock_guard lock(mutex_);
+    *(first_ == nullptr ? &first_ : &last_->next) = first;
+    last_ = last;
+    """
+rule("wakes after it has unlocked", PUT + SAY,
+     "{ " + PUT + SAY.split("\n")[0] + "\n}\nidle.wake_one();")
+
+rule = rules_of("lib/executor/run_queue.hpp", QUEUE)
+COPY = """for (std::uint32_t i = 0; i != half; ++i) {
+      slot(mine + i).store(victim.slot(h + i).load(relaxed), relaxed);
+    }
+"""
+CLAIM = "    if (!victim.head_.compare_exchange_weak(h, h + half, acq_rel, acquire)) continue;"
+rule("a thief copies after its claim", COPY + CLAIM, CLAIM + COPY)
+rule("a thief claims by store", COPY + CLAIM, COPY + "victim.head_.store(h + half, release);")
+rule("a thief keeps the job that it runs", "head_.store(mine + 1, relaxed);", "")
+rule("a thief believes an outdated head", "n == 0 || n > capacity", "n == 0")
+rule("there is always room", "capacity - (tail_.load(relaxed) - head_.load(acquire))", "capacity")
+rule("the owner takes by store", "head_.compare_exchange_weak(h, h + 1, acq_rel, relaxed)",
+     "(head_.store(h + 1, release), true)")
+FILL = """for (std::uint32_t i = 0; i != n; ++i) {
+      slot(t + i).store(first, relaxed);
+      first = first->next;
+    }
+"""
+SHOW = "    tail_.exchange(t + n, seq_cst);"
+rule("jobs are shown before they are there", FILL + SHOW, SHOW + FILL)
+
+rule = rules_of("lib/executor/mailbox.hpp", ("mailbox:*", "pool:*"))
+rule("takes without turning the chain round", """job* const older = j->next;
+      j->next = all.first;
+      all.first = j;
+      j = older;""", "if (all.first == nullptr) all.first = j;\nall.last = j;\nj = j->next;")
+rule("takes by load and store", "newest_.exchange(nullptr, acquire)",
+     in_two_steps("newest_.store(nullptr, relaxed)", "newest_.load(acquire)", ""))
+rule("pushes by store", "newest_.compare_exchange_weak(seen, newest, seq_cst, relaxed)",
+     "(newest_.store(newest, seq_cst), true)")
+
+# --- holds ----------------------------------------------------------------------------------------
+
+rule = rules_of("lib/registry/chain.cpp", ("strand: *guard*",))
+rule("letting go is not marked", "h.let_go.store(true, release);", "")
+SHARE = "if (h->shares.fetch_sub(1, acq_rel) != 1) return;"
+rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
+rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
+rule("looks at the shares again", SHARE,
+     "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
