@@ -10,6 +10,7 @@
 #include "executor/sleepers.hpp"
 #include "schedule/scenario.hpp"
 
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/turnstile.hpp>
 
 #include <memory>
@@ -46,6 +47,18 @@ struct counted_job : job {
   guarded<int> times{0};
   tally* ran;
 };
+
+struct step : job {
+  explicit step(std::function<void()> w) : job(&go), work(std::move(w)) {}
+  static void go(job& j) noexcept { static_cast<step&>(j).work(); }
+  std::function<void()> work;
+};
+
+// Chance too, for the search does not get far.
+void holds_by_chance(const std::function<void()>& scenario) {
+  holds(scenario, {.most = {0, 1}});
+  holds(scenario, {.random_executions = 5000});
+}
 
 auto everything_runs(unsigned workers, std::size_t posters) {
   return [=] {
@@ -168,6 +181,104 @@ TEST_SUITE("executor") {
     holds(scenario(1), {.most = {3, 1}});
     holds(scenario(2), {.most = {1, 1}});
     holds(scenario(3), {.random_executions = 20000});
+  }
+
+  TEST_CASE("pool: a job posts another one and waits for it") {
+    holds_by_chance([] {
+      tally ran;
+      counted_job other(ran);
+      thread_pool pool(2);
+      step first([&] {
+        pool.post(other);
+        ran.wait_for(1);
+        ran.add();
+      });
+      pool.post(first);
+      ran.wait_for(2);
+    });
+  }
+
+  TEST_CASE("pool: of two jobs that come together the first one waits for the second") {
+    holds_by_chance([] {
+      tally ran;
+      counted_job second(ran);
+      step first([&] {
+        ran.wait_for(1);
+        ran.add();
+      });
+      first.next = &second;
+      thread_pool pool(2);
+      pool.post(&first, &second, 2);
+      ran.wait_for(2);
+    });
+  }
+
+  TEST_CASE("pool: a job hands another one back and waits for it") {
+    holds_by_chance([] {
+      tally ran;
+      counted_job third(ran);
+      detail::worker* back_to = nullptr;
+      thread_pool pool(2);
+      step second([&] {
+        detail::hand_back(*back_to, &third, &third);
+        ran.wait_for(1);
+        ran.add();
+      });
+      step first([&] {
+        back_to = detail::here().as_worker;
+        pool.post(second);
+      });
+      pool.post(first);
+      ran.wait_for(2);
+    });
+  }
+
+  TEST_CASE("pool: of two jobs that are handed back the first one waits for the second") {
+    holds_by_chance([] {
+      tally ran;
+      counted_job last(ran);
+      step waits([&] {
+        ran.wait_for(1);
+        ran.add();
+      });
+      detail::worker* back_to = nullptr;
+      thread_pool pool(2);
+      step second([&] {
+        waits.next = &last;
+        detail::hand_back(*back_to, &waits, &last);
+      });
+      step first([&] {
+        back_to = detail::here().as_worker;
+        pool.post(second);
+      });
+      pool.post(first);
+      ran.wait_for(2);
+    });
+  }
+
+  TEST_CASE("pool: a job posts more than its worker has room for") {
+    holds([] {
+      tally ran;
+      std::vector<counted_job> jobs(6, counted_job(ran));
+      thread_pool pool(1);
+      step first([&] {
+        for (counted_job& j : jobs) pool.post(j);
+      });
+      pool.post(first);
+      ran.wait_for(6);
+    });
+  }
+
+  TEST_CASE("pool: it ends when the job has run, and who posted it is not back yet") {
+    holds([] {
+      tally ran;
+      counted_job j(ran);
+      auto* const pool = new thread_pool(1);
+      thread posts([&] { pool->post(j); });
+      ran.wait_for(1);
+      delete pool;
+      posts.join();
+    });
   }
 
   TEST_CASE("pool: one worker and one who posts twice; nobody else wakes it") {

@@ -9,6 +9,7 @@
 #include <turnstile/detail/ticket_ring.hpp>
 
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 using namespace schedule;
@@ -45,6 +46,28 @@ class line {
     switch (ring_.arrive(p)) {
       case arrival::owner: run_alone(p); break;
       case arrival::queued: publish(r, p); break;
+      case arrival::closed: fail("refused, and nobody closed");
+    }
+  }
+
+  // The short way, and the others come while its body runs.
+  void ask_at_once(std::span<request> all) {
+    typename Ring::place p;
+    all[0].may_wait = false;
+    switch (ring_.arrive(p)) {
+      case arrival::owner:
+        ran_ = ran_ + 1;
+        for (request& r : all.subspan(1)) {
+          const int before = ran_;
+          require(ask(r), "refused");
+          require(ran_ == before, "served while another body runs");
+        }
+        if (!ring_.leave(p, mine_)) serve(ring_.next(mine_));
+        break;
+      case arrival::queued:
+        publish(all[0], p);
+        for (request& r : all.subspan(1)) require(ask(r), "refused");
+        break;
       case arrival::closed: fail("refused, and nobody closed");
     }
   }
@@ -198,6 +221,23 @@ TEST_SUITE("ring") {
                 [&] { require(l.ask(all[2]), "refused"); },
                 [&] { tried = l.try_to_ask() ? 1 : 0; }});
       require(l.ran() == 3 + tried, "not everybody was served");
+      require(l.pending() == 0, "not idle at the end");
+    });
+  }
+
+  // What the owner knows of the word is from its last look, when more were there.
+  TEST_CASE_TEMPLATE("ring: many come while a body runs, then few", Ring, ticket_ring, inbox_ring) {
+    holds([] {
+      line<Ring> l(1);
+      std::array<request, 4> many;
+      std::array<request, 2> meanwhile;
+      std::array<std::array<request, 2>, 2> few;
+      together({[&] { l.ask_at_once(many); },
+                [&] {
+                  for (request& r : meanwhile) require(l.ask(r), "refused");
+                }});
+      for (auto& two : few) l.ask_at_once(two);
+      require(l.ran() == 10, "not everybody was served");
       require(l.pending() == 0, "not idle at the end");
     });
   }

@@ -99,17 +99,18 @@ rule("puts back without a ticket", "r.ticket = mine.head;", "", ("strand:*", "ri
 rule("puts back without a link", "r.next = stash;", "r.next = nullptr;",
      ("ring: an owner*", "strand:*"))
 
+RESET_BEFORE_IDLE = "settle has reset it before the section became idle"
 rule = rules_of("include/turnstile/detail/ticket_word.hpp", RING)
 rule("leave does not renew head", "mine.head = (ticket_of(p) + 1) & ticket_mask;", "",
      ("ring: the short*", "strand:*"))
 LEFT = "mine.known = static_cast<std::uint32_t>((was & pending_mask) - 1);"
 rule("leave does not renew unaccounted", "mine.unaccounted.store(0, relaxed);\n    " + LEFT, LEFT,
-     ("ring: the short*", "strand:*"))
-rule("leave does not renew known", LEFT, "", ("ring: the short*", "strand:*"))
+     ("ring: the short*", "ring: many*", "strand:*"), reason=RESET_BEFORE_IDLE)
+rule("leave does not renew known", LEFT, "", ("ring: many*", "ring: the short*"))
 rule("begin does not renew head", "mine.head = ticket_of(p);", "")
 rule("begin does not renew unaccounted",
      "mine.unaccounted.store(0, relaxed);\n    mine.known = 1;", "mine.known = 1;",
-     reason="settle has reset it already when the section becomes idle by it")
+     reason=RESET_BEFORE_IDLE)
 rule("begin does not renew known", "mine.known = 1;", "")
 rule("finish does not count the turn", "mine.head = (mine.head + 1) & ticket_mask;", "")
 rule("arrive does not look at the closed bit", "(p & (pending_mask | closed_bit)) == 0",
@@ -127,7 +128,7 @@ RESET = "mine.unaccounted.store(0, relaxed);\n"
 rule("settle resets after it has told the word", SETTLE,
      SETTLE.replace(RESET, "").replace("// W1\n", "\n" + RESET),
      ("ring: three*one cell", "strand: three*", "strand:*", "ring:*"))
-rule("settle does not renew known", "mine.known = left;", "")
+rule("settle does not renew known", "mine.known = left;", "", ("ring: many*", *RING))
 rule("settle does not reset", SETTLE, SETTLE.replace(RESET, ""))
 rule("account does not renew known",
      "mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);", "")
@@ -261,7 +262,8 @@ rule = rules_of("lib/strand/batch.hpp", ENDS)
 GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
 rule("reads the link after the job has run", GIVE,
      "job_access::work_here(j);\nhomeless_.first = j.next;")
-rule("hands a pile back twice", "send(piles_[i]);\n    used_ = 0;", "send(piles_[i]);",
+SEND = "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);"
+rule("hands a pile back twice", SEND + "\n    used_ = 0;", SEND,
      ("strand: results*", "strand:*"))
 rule("deliver leaves the piles", "flush();\n    if (homeless_.first == nullptr) return;",
      "if (homeless_.first == nullptr) return;", ("strand: results*", "strand:*"))
