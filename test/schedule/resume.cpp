@@ -46,6 +46,33 @@ TEST_SUITE("resume") {
     });
   }
 
+  TEST_CASE("scope: two join on lanes, and go on there at once") {
+    holds(
+        [] {
+          lane one;
+          lane other;
+          async_scope scope;
+          scope.spawn(schedule_on(one, []() -> task<> { co_return; }()));
+          const auto join = [&]() -> task<> { co_await scope.join(); };
+          together({[&] { sync_wait(schedule_on(one, join())); },
+                    [&] { sync_wait(schedule_on(other, join())); }});
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("scope: a join goes on elsewhere and ends the scope, while its thread still looks") {
+    holds([] {
+      lane works;
+      auto* const scope = new async_scope;
+      scope->spawn(schedule_on(works, []() -> task<> { co_return; }()));
+      const auto join_and_end = [&]() -> task<> {
+        co_await scope->join();
+        delete scope;
+      };
+      sync_wait(join_and_end());
+    });
+  }
+
   TEST_CASE("scope: the first error, whichever it is, comes out of the join") {
     holds([] {
       lane one;

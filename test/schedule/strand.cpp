@@ -289,6 +289,21 @@ TEST_SUITE("strand") {
     });
   }
 
+  TEST_CASE("strand: two close on lanes, and go on there at once") {
+    holds(
+        [] {
+          lane one;
+          lane other;
+          critical_section cs({.ring_capacity = 1});
+          const auto close = [&]() -> task<> { co_await cs.close(); };
+          async_scope scope;
+          scope.spawn(schedule_on(one, close()));
+          scope.spawn(schedule_on(other, close()));
+          sync_wait(scope.join());
+        },
+        {.most = {1, 1}});
+  }
+
   TEST_CASE("strand: a try among others") {
     holds([] {
       critical_section cs({.ring_capacity = 1});
