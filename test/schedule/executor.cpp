@@ -203,13 +203,16 @@ TEST_SUITE("executor") {
     holds_by_chance([] {
       tally ran;
       tally ended;
+      tally ran_before;
       counted_job second(ran);
       step first([&] {
         ran.wait_for(1);
         ended.add();
       });
       first.next = &second;
+      counted_job before(ran_before);
       thread_pool pool(2);
+      pool.post(before);
       pool.post(&first, &second, 2);
       ended.wait_for(1);
     });
@@ -270,6 +273,7 @@ TEST_SUITE("executor") {
       });
       pool.post(first);
       ran.wait_for(6);
+      for (counted_job& j : jobs) require(j.times == 1, "a job was lost or ran twice");
     });
   }
 

@@ -197,7 +197,8 @@ rule("does not account before a body that may wait", "ring_.account(mine_);\n   
      "done.flush();",
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
 rule("hands back nothing before a body that may wait", "ring_.account(mine_);\n      done.flush();",
-     "ring_.account(mine_);", BODY)
+     "ring_.account(mine_);", BODY,
+     reason="only later: whoever serves hands its own batch back when the body is suspended")
 rule("a suspended body gives the section up", "r->start(*r)",
      "[&] { const outcome o = r->start(*r);\n"
      "return o == outcome::suspended ? outcome::finished : o; }()", BODY)
@@ -223,9 +224,10 @@ rule("does not account before it passes the section on",
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
 rule("close is done before what came before is handed back",
      "done.deliver();\n  finish_close();", "finish_close();\n  done.deliver();",
-     ("strand: *clos*", "strand:*"))
+     ("strand: *clos*", "strand:*"), reason="model close, ablation DELIVER_LATE")
 rule("resumes within the closing call",
-     "if (here().bounce == nullptr) after.emplace();", "", ("strand: *clos*", "strand:*"))
+     "if (here().bounce == nullptr) after.emplace();", "", ("strand: *clos*", "strand:*"),
+     reason="only for coroutines without executor that block their thread until the end")
 rule("reads the next closer after this one is done",
      "closer* const next = c->next;\n    c->done(*c);  // c may be gone\n    c = next;",
      "c->done(*c);\n c = c->next;", ("strand: *clos*",))
@@ -386,11 +388,13 @@ STOP = """const bool stopping = stopping_.load(seq_cst);  // before the look: no
         sleepers_.sleep();
       }"""
 rule("reads stopping after the look", STOP,
-     STOP.replace(STOP.split("\n")[0], "").replace("stopping &&", "stopping_.load(seq_cst) &&"))
+     STOP.replace(STOP.split("\n")[0], "").replace("stopping &&", "stopping_.load(seq_cst) &&"),
+     reason="model parking, ablation STOP_READ_LATE with COUNT_EARLY")
 rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"))
 rule("ends though others do not lie", STOP,
      STOP.replace("stopping && sleepers_.all_lie(started_.load(seq_cst))", "stopping"))
-rule("sleeps after the end", STOP, STOP.replace("else if (!done_.load(seq_cst))", "else"))
+rule("sleeps after the end", STOP, STOP.replace("else if (!done_.load(seq_cst))", "else"),
+     reason="model parking, ablation SLEEP_AFTER_DONE")
 rule("the end is there and nobody is woken", STOP,
      STOP.replace("        sleepers_.wake_all();\n", ""))
 rule("the end is said after waking", STOP, STOP.replace(

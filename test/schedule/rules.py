@@ -143,8 +143,10 @@ class Found:
 
 
 def try_rule(program, rule, mutation, seconds):
-    """The search first, then chance. Little time may do, so there is a short round before."""
-    for mode, time in (("search", 1), ("search", seconds), ("pct", seconds)):
+    """The search first, then chance. Little time may do, so there is a short round before; it is all
+    that a rule gets which is known to survive."""
+    rounds = [("search", 1), ("search", seconds), ("pct", seconds)]
+    for mode, time in rounds[:1] if rule.reason else rounds:
         for scenario in mutation.scenarios:
             environment = mutation.environment | {"SCHEDULE_MODE": mode}
             if report := run(program, scenario, environment, time):
