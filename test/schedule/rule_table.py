@@ -372,7 +372,8 @@ rule("the end wakes before it says so", "stopping_.store(true, seq_cst);\n    sl
      "sleepers_.wake_all();\nstopping_.store(true, seq_cst);")
 MOVE = ("w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));\n"
         "      sleepers_.wake_one();")
-rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0])
+rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0],
+     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 rule("mail is moved and nobody is woken", "if (mail.n > 1) sleepers_.wake_one();", "")
 rule("the last one searching does not look",
      "if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();",
