@@ -212,6 +212,54 @@ TEST_SUITE("the checker") {
     holds(scenario(acq_rel));
   }
 
+  TEST_CASE("two at once in what only one may enter are found") {
+    const auto scenario = [](bool by_one_change) {
+      return [=] {
+        atomic<bool> taken{false};
+        atomic<int> inside{0};
+        const auto enter = [&] {
+          if (by_one_change ? taken.exchange(true, acquire) : taken.load(acquire)) return;
+          taken.store(true, relaxed);
+          require(inside.fetch_add(1, relaxed) == 0, "two are inside");
+          inside.fetch_sub(1, relaxed);
+          taken.store(false, release);
+        };
+        together({enter, enter});
+      };
+    };
+    fails(scenario(false), "two are inside");
+    holds(scenario(true));
+  }
+
+  TEST_CASE("being overtaken is found") {
+    const auto scenario = [](bool turned_round) {
+      return [=] {
+        struct entry {
+          int ticket = 0;
+          entry* older = nullptr;
+        };
+        atomic<entry*> newest{nullptr};
+        std::array<entry, 2> all{};
+        const auto push = [&](int ticket) {
+          entry& e = all[static_cast<std::size_t>(ticket)];
+          e = {ticket, newest.load(relaxed)};
+          while (!newest.compare_exchange_weak(e.older, &e, release, relaxed)) {
+          }
+        };
+        together({[&] { push(0), push(1); },
+                  [&] {
+                    std::vector<int> served;
+                    for (entry* e = newest.exchange(nullptr, acquire); e != nullptr; e = e->older) {
+                      served.insert(turned_round ? served.begin() : served.end(), e->ticket);
+                    }
+                    require(served != std::vector{1, 0}, "overtaken");
+                  }});
+      };
+    };
+    fails(scenario(false), "overtaken");
+    holds(scenario(true));
+  }
+
   TEST_CASE("memory that is never freed is found") {
     fails([] { static_cast<void>(new guarded<int>{0}); }, "never freed");
   }
