@@ -246,6 +246,7 @@ TEST_SUITE("section") {
       co_return;
     });
     sync_wait(cs.close());
+    errors.wait_for(2);
     REQUIRE(errors.seen().size() == 2);
     CHECK_THROWS_WITH(std::rethrow_exception(errors.seen()[0].error), "plain");
     CHECK_THROWS_WITH(std::rethrow_exception(errors.seen()[1].error), "awaited");
@@ -261,6 +262,7 @@ TEST_SUITE("section") {
       cs.post([captured]() -> task<counted> { co_return captured; });
       sync_wait(cs.close());
     }
+    while (counted::alive() != 0) std::this_thread::yield();  // as unobserved::wait_for
     CHECK(counted::alive() == 0);
   }
 

@@ -18,8 +18,8 @@ constexpr std::array outcomes = {"no answer", "returned", "threw", "posted", "no
 std::string number(std::uint64_t n) { return n == unknown ? "-" : std::to_string(n); }
 
 std::string described(const record& r) {
-  return "#" + std::to_string(r.id) + " (section " + std::to_string(r.section) + ", " +
-         kinds[static_cast<std::size_t>(r.what)] + ", " +
+  return std::string("#").append(std::to_string(r.id)) + " (section " + std::to_string(r.section) +
+         ", " + kinds[static_cast<std::size_t>(r.what)] + ", " +
          outcomes[static_cast<std::size_t>(r.end)] + ", ticket " + number(r.ticket) + ", run " +
          number(r.sequence) + ", asked " + number(r.invoked) + ", in line " + number(r.accepted) +
          ", answered " + number(r.responded) + ", given " + number(r.given) + ", result " +
