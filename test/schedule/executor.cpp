@@ -14,6 +14,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 using namespace schedule;
@@ -123,6 +124,26 @@ TEST_SUITE("executor") {
     });
   }
 
+  TEST_CASE("run_queue: a thief reads the head when it was far behind the tail") {
+    holds([] {
+      detail::run_queue mine;
+      detail::run_queue theirs;
+      tally ran;
+      std::vector<counted_job> jobs(8, counted_job(ran));
+      together({[&] {
+                  for (counted_job& j : jobs) {
+                    mine.append(&j, 1);
+                    if (job* const first = mine.take()) first->run();
+                  }
+                },
+                [&] {
+                  if (job* const j = theirs.steal_from(mine)) j->run();
+                  while (job* const j = theirs.take()) j->run();
+                }});
+      require(ran.now() == 8, "a job was lost or ran twice");
+    });
+  }
+
   TEST_CASE("mailbox: what two post is taken once, in order") {
     holds([] {
       detail::mailbox mail;
@@ -181,6 +202,23 @@ TEST_SUITE("executor") {
     holds(scenario(1), {.most = {3, 1}});
     holds(scenario(2), {.most = {1, 1}});
     holds(scenario(3), {.random_executions = 20000});
+  }
+
+  TEST_CASE("pool: the end comes while a job posts another one, and both run before it") {
+    const auto scenario = [] {
+      tally ran;
+      counted_job second(ran);
+      {
+        std::optional<thread_pool> pool;
+        pool.emplace(2);
+        step first([&] { pool->post(second); });
+        pool->post(first);
+        pool.reset();
+      }
+      require(ran.now() == 1, "a job was lost at the end");
+    };
+    holds(scenario, {.most = {1, 0}});
+    holds(scenario, {.random_executions = 20000});
   }
 
   TEST_CASE("pool: a job posts another one and waits for it") {

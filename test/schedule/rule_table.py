@@ -119,7 +119,7 @@ rule("arrive does not look at the closed bit", "(p & (pending_mask | closed_bit)
 
 rule = rules_of("lib/ring/ticket_word.cpp", RING)
 SETTLE = """mine.unaccounted.store(0, relaxed);
-  const std::uint64_t was = word_.fetch_sub(done, acq_rel);  // W1
+  const std::uint64_t was = word_.fetch_sub(done, release);  // W1
   const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
   if (left == 0) return true;  // the last touch
   mine.known = left;
@@ -292,11 +292,11 @@ rule("nobody goes on with the section", END, "(w.phase_.exchange(ended, acq_rel)
 rule = rules_of("include/turnstile/detail/submitted.hpp", HANDLE)
 rule("the waiter is known after the word says so", """state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
-    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,  // H2
+    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, release,  // H2
                                               acquire)) {
       return true;  // this may be gone
     }""", """std::uint8_t was = submitted_result<R>::running;
-    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, acq_rel,
+    if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, release,
                                               acquire)) {
       state_->waiter_ = this;
       return true;
@@ -317,8 +317,8 @@ rule("a wait has no share",
      "shares_.fetch_add(1, relaxed);  // j may be resumed, and end the scope, before we have looked\n"
      "  push(&j, &j);\n  wake_if_idle();\n  drop_share();", "push(&j, &j);\nwake_if_idle();")
 rule("work drops its share before its last look",
-     "if (running_.fetch_sub(1, seq_cst) == 1) wake_if_idle();  // J1, J2\n  drop_share();",
-     "const bool last = running_.fetch_sub(1, seq_cst) == 1;\ndrop_share();\n"
+     "if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2\n  drop_share();",
+     "const bool last = running_.fetch_sub(1, release) == 1;\ndrop_share();\n"
      "if (last) wake_if_idle();")
 ERROR = """if (error != nullptr) {
     auto mine = std::make_unique<failure>(failure{std::move(error), where});
@@ -328,9 +328,9 @@ ERROR = """if (error != nullptr) {
     }
   }
 """
-LAST = "  if (running_.fetch_sub(1, seq_cst) == 1) wake_if_idle();"
+LAST = "  if (running_.fetch_sub(1, release) == 1) wake_if_idle();"
 rule("work counts as ended before its error is noted", ERROR + LAST,
-     "const bool last = running_.fetch_sub(1, seq_cst) == 1;\n" + ERROR
+     "const bool last = running_.fetch_sub(1, release) == 1;\n" + ERROR
      + "if (last) wake_if_idle();")
 rule("reads the next joiner after this one is resumed",
      "join_awaiter* const next = j->next_joiner_;\n      resume_at_home(*j);  // j may be gone\n"
@@ -356,8 +356,8 @@ rule("wakes while somebody searches", "sleeping(seen) != 0 && searching(seen) ==
 rule("does not know that it was the last one searching",
      "searching(word_.fetch_sub(one_searching, seq_cst)) == 1",
      "(word_.fetch_sub(one_searching, seq_cst), false)")
-rule("who searches counts as lying", "word_.load(seq_cst) == n * one_sleeping",
-     "sleeping(word_.load(seq_cst)) == n")
+rule("who searches counts as lying", "word_.load(relaxed) == n * one_sleeping",
+     "sleeping(word_.load(relaxed)) == n")
 rule("wake_all gives one token", "tokens_.fetch_add(n, seq_cst);", "tokens_.fetch_add(1, seq_cst);")
 rule("wake_all notifies one", "tokens_.notify_all();", "tokens_.notify_one();")
 
@@ -381,7 +381,7 @@ rule("the last one searching does not look",
 STOP = """const bool stopping = stopping_.load(seq_cst);  // before the look: nobody else posts any more
       if (anything_to_do()) {
         sleepers_.get_up();
-      } else if (stopping && sleepers_.all_lie(started_.load(seq_cst))) {
+      } else if (stopping && sleepers_.all_lie(started_.load(relaxed))) {
         // Nobody runs a job that could post another one.
         done_.store(true, seq_cst);
         sleepers_.wake_all();
@@ -393,7 +393,7 @@ rule("reads stopping after the look", STOP,
      reason="model parking, ablation STOP_READ_LATE with COUNT_EARLY")
 rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"))
 rule("ends though others do not lie", STOP,
-     STOP.replace("stopping && sleepers_.all_lie(started_.load(seq_cst))", "stopping"))
+     STOP.replace("stopping && sleepers_.all_lie(started_.load(relaxed))", "stopping"))
 rule("sleeps after the end", STOP, STOP.replace("else if (!done_.load(seq_cst))", "else"),
      reason="model parking, ablation SLEEP_AFTER_DONE")
 rule("the end is there and nobody is woken", STOP,
@@ -423,13 +423,13 @@ COPY = """for (std::uint32_t i = 0; i != half; ++i) {
       slot(mine + i).store(victim.slot(h + i).load(relaxed), relaxed);
     }
 """
-CLAIM = "    if (!victim.head_.compare_exchange_weak(h, h + half, acq_rel, acquire)) continue;"
+CLAIM = "    if (!victim.head_.compare_exchange_weak(h, h + half, release, relaxed)) continue;"
 rule("a thief copies after its claim", COPY + CLAIM, CLAIM + COPY)
 rule("a thief claims by store", COPY + CLAIM, COPY + "victim.head_.store(h + half, release);")
 rule("a thief keeps the job that it runs", "head_.store(mine + 1, relaxed);", "")
 rule("a thief believes an outdated head", "n == 0 || n > capacity", "n == 0")
 rule("there is always room", "capacity - (tail_.load(relaxed) - head_.load(acquire))", "capacity")
-rule("the owner takes by store", "head_.compare_exchange_weak(h, h + 1, acq_rel, relaxed)",
+rule("the owner takes by store", "head_.compare_exchange_weak(h, h + 1, release, relaxed)",
      "(head_.store(h + 1, release), true)")
 FILL = """for (std::uint32_t i = 0; i != n; ++i) {
       slot(t + i).store(first, relaxed);
@@ -452,7 +452,7 @@ rule("pushes by store", "newest_.compare_exchange_weak(seen, newest, seq_cst, re
 # --- holds ----------------------------------------------------------------------------------------
 
 rule = rules_of("lib/registry/chain.cpp", ("strand: *guard*",))
-rule("letting go is not marked", "h.let_go.store(true, release);", "")
+rule("letting go is not marked", "h.let_go.store(true, relaxed);", "")
 SHARE = "if (h->shares.fetch_sub(1, acq_rel) != 1) return;"
 rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")

@@ -122,6 +122,30 @@ TEST_SUITE("strand") {
         {.most = {1, 1}});
   }
 
+  TEST_CASE("strand: results go to lanes before a body that waits, and more of them after it") {
+    holds(
+        [] {
+          lane one;
+          auto& given = *new signal;
+          async_scope scope;
+          {
+            critical_section cs({.ring_capacity = 4});
+            guarded<int> n{0};
+            const auto ask = [&]() -> task<> { co_await cs.execute([&] { n = n + 1; }); };
+            section_guard guard = sync_wait(cs.lock());
+            scope.spawn(schedule_on(one, ask()));
+            cs.post([&]() -> task<> { co_await given; });
+            scope.spawn(schedule_on(one, ask()));
+            guard.unlock();
+            given.give();
+            sync_wait(scope.join());
+            require(n == 2, "not everybody was served");
+          }
+          delete &given;
+        },
+        {.most = {1, 0}});
+  }
+
   TEST_CASE("strand: bodies of a bound section run on its lane, whoever asks") {
     holds([] {
       lane serves;
@@ -132,8 +156,7 @@ TEST_SUITE("strand") {
         n = n + 1;
       };
       section_guard guard = sync_wait(cs.lock());
-      together({[&] { sync_wait(cs.execute(add)); },
-                [&] { sync_wait(cs.execute(add)); },
+      together({[&] { sync_wait(cs.execute(add)); }, [&] { sync_wait(cs.execute(add)); },
                 [&, g = std::make_shared<section_guard>(std::move(guard))] { g->unlock(); }});
       require(n == 2, "not everybody was served");
     });
@@ -205,6 +228,17 @@ TEST_SUITE("strand") {
                   given.unlock();
                 }});
       require(n >= 1, "nobody was served");
+    });
+  }
+
+  TEST_CASE("strand: a thread asks again after another has unlocked the guard that it gave away") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      section_guard given = sync_wait(cs.lock());
+      together({[&] { given.unlock(); }});
+      sync_wait(cs.execute([&] { n = n + 1; }));
+      require(n == 1, "nobody was served");
     });
   }
 
