@@ -1,7 +1,7 @@
 """rule_table.py - the protocols' rules that are no memory orders, and how each is broken.
 
-Each: file, old text (there exactly once; whole statements, or an expression), new text, what is wrong
-then, the scenarios that are tried, in this order (patterns), and for one that nothing has to catch,
+Each: file, old text (there exactly once; whole statements, or an expression), new text, what is
+wrong then, the scenarios that are tried, in this order (patterns), and for one that nothing has to catch,
 the reason.
 """
 
@@ -211,7 +211,8 @@ rule("hands its own request back too", OWN, "if (r == own) own_served = true;\nd
 rule("neither hands its own request back nor tells", OWN, "if (r != own) done.add(*r);")
 NEXT = "r = ring_.next(mine_);\n    if (r == nullptr) break;"
 rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
-PASS = "pass_to_executor(*r);  // before what is handed back here: others may take that and overlap\n"
+PASS = ("pass_to_executor(*r);  // before what is handed back here: "
+        "others may take that and overlap\n")
 PASS_ON = f"if (go == budget::verdict::pass_on) {{\n      {PASS}      break;\n    }}"
 rule("goes on after it has passed the section on", PASS + "      break;", "pass_to_executor(*r);",
      ("strand: the time*", "strand:*"))
@@ -245,7 +246,8 @@ rule("does not put back what it passes on", POST, "to.post(*this);")
 rule("puts back after it has passed the section on", POST,
      "to.post(*this);\nring_.put_back(r, mine_);")
 rule("serves a bound section elsewhere when it takes over",
-     "if (bound_elsewhere()) {\n    pass_to_executor(*next);\n    return published::waiting;\n  }", "",
+     "if (bound_elsewhere()) {\n    pass_to_executor(*next);\n"
+     "    return published::waiting;\n  }", "",
      ("strand: *bound*", "strand: the time*"))
 rule("goes on with a bound section elsewhere", "r != nullptr && bound_elsewhere()", "false",
      ("strand: *bound*", "strand: the time*"))
@@ -301,7 +303,8 @@ rule("the waiter is known after the word says so", """state_->waiter_ = this;
       state_->waiter_ = this;
       return true;
     }""")
-rule("an end does not free what was dropped", "switch (word_.exchange(ended, acq_rel)) {  // H1, H2\n"
+rule("an end does not free what was dropped",
+     "switch (word_.exchange(ended, acq_rel)) {  // H1, H2\n"
      "      case awaited_by:\n        waiter_->resume();  // this may be gone\n        break;\n"
      "      case dropped: free(); break;\n      default: break;  // this may be gone\n    }",
      "if (word_.exchange(ended, acq_rel) == awaited_by) waiter_->resume();")
@@ -314,7 +317,8 @@ rule = rules_of("lib/resume/scope_core.cpp", SCOPE)
 rule("no second look at running", "if (!idle()) {\n      put_back(j);\n      continue;\n    }", "")
 rule("no look after the push", "push(&j, &j);\n  wake_if_idle();", "push(&j, &j);")
 rule("a wait has no share",
-     "shares_.fetch_add(1, relaxed);  // j may be resumed, and end the scope, before we have looked\n"
+     "shares_.fetch_add(1, relaxed);"
+     "  // j may be resumed, and end the scope, before we have looked\n"
      "  push(&j, &j);\n  wake_if_idle();\n  drop_share();", "push(&j, &j);\nwake_if_idle();")
 rule("work drops its share before its last look",
      "if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2\n  drop_share();",
@@ -355,9 +359,10 @@ rule("wakes while somebody searches", "sleeping(seen) != 0 && searching(seen) ==
      reason="only costs: a worker more looks round")
 rule("does not know that it was the last one searching",
      "searching(word_.fetch_sub(one_searching, seq_cst)) == 1",
-     "(word_.fetch_sub(one_searching, seq_cst), false)")
+     "(word_.fetch_sub(one_searching, seq_cst), false)", ("pool: of two jobs that come*", *POOL))
 rule("who searches counts as lying", "word_.load(relaxed) == n * one_sleeping",
-     "sleeping(word_.load(relaxed)) == n")
+     "sleeping(word_.load(relaxed)) == n",
+     reason="the same: a worker counts once, so where all n lie none searches")
 rule("wake_all gives one token", "tokens_.fetch_add(n, seq_cst);", "tokens_.fetch_add(1, seq_cst);")
 rule("wake_all notifies one", "tokens_.notify_all();", "tokens_.notify_one();")
 
@@ -368,7 +373,8 @@ rule("handing back wakes nobody", "to.mail.push(first, last);\n    sleepers_.wak
      "to.mail.push(first, last);")
 rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
      "stopping_.store(true, seq_cst);")
-rule("the end wakes before it says so", "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
+rule("the end wakes before it says so",
+     "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
      "sleepers_.wake_all();\nstopping_.store(true, seq_cst);")
 MOVE = ("w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));\n"
         "      sleepers_.wake_one();")
@@ -377,8 +383,9 @@ rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0],
 rule("mail is moved and nobody is woken", "if (mail.n > 1) sleepers_.wake_one();", "")
 rule("the last one searching does not look",
      "if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();",
-     "static_cast<void>(sleepers_.found());")
-STOP = """const bool stopping = stopping_.load(seq_cst);  // before the look: nobody else posts any more
+     "static_cast<void>(sleepers_.found());", ("pool: of two jobs that come*", *POOL))
+STOP = """const bool stopping = stopping_.load(seq_cst);  \
+// before the look: nobody else posts any more
       if (anything_to_do()) {
         sleepers_.get_up();
       } else if (stopping && sleepers_.all_lie(started_.load(relaxed))) {
@@ -393,7 +400,8 @@ rule("reads stopping after the look", STOP,
      reason="model parking, ablation STOP_READ_LATE with COUNT_EARLY")
 rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"))
 rule("ends though others do not lie", STOP,
-     STOP.replace("stopping && sleepers_.all_lie(started_.load(relaxed))", "stopping"))
+     STOP.replace("stopping && sleepers_.all_lie(started_.load(relaxed))", "stopping"),
+     ("pool: the end comes*", *POOL))
 rule("sleeps after the end", STOP, STOP.replace("else if (!done_.load(seq_cst))", "else"),
      reason="model parking, ablation SLEEP_AFTER_DONE")
 rule("the end is there and nobody is woken", STOP,
@@ -402,7 +410,7 @@ rule("the end is said after waking", STOP, STOP.replace(
     "done_.store(true, seq_cst);\n        sleepers_.wake_all();",
     "sleepers_.wake_all();\ndone_.store(true, seq_cst);"))
 rule("more is kept than fits", "w.overflow.size() == 0 && n <= w.queue.room()",
-     "w.overflow.size() == 0")
+     "w.overflow.size() == 0", ("pool: a job posts more*", *POOL))
 rule("more is kept ahead of what does not fit", "w.overflow.size() == 0 && n <= w.queue.room()",
      "n <= w.queue.room()", reason="only the order of a worker's own jobs, which is not promised")
 

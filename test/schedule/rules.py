@@ -151,8 +151,8 @@ class Found:
 
 
 def try_rule(program, rule, mutation, seconds):
-    """The search first, then chance. Little time may do, so there is a short round before; it is all
-    that a rule gets which is known to survive."""
+    """The search first, then chance. Little time may do, so there is a short round before; it is
+    all that a rule gets which is known to survive."""
     rounds = [("search", 1), ("search", seconds), ("pct", seconds)]
     for mode, time in rounds[:1] if rule.reason else rounds:
         for scenario in mutation.scenarios:
@@ -176,7 +176,7 @@ def try_all(program, chosen):
         sys.exit(f"no such scenarios: {set(lost)}")
     rules = [(n, r) for n, r in enumerate(RULES) if chosen.only in f"{r.file} {r.what}"]
     found = []
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
+    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as workers:
         ask = lambda nr: try_rule(program, nr[1], mutation_of(*nr, scenarios), chosen.seconds)
         for one in workers.map(ask, rules):
             one.tell()
