@@ -1,8 +1,8 @@
 """rule_table.py - the protocols' rules that are no memory orders, and how each is broken.
 
 Each: file, old text (there exactly once; whole statements, or an expression), new text, what is
-wrong then, the scenarios that are tried, in this order (patterns), and for one that nothing has to catch,
-the reason.
+wrong then, the scenarios that are tried, in this order (patterns), and for one that nothing has to
+catch, the reason.
 """
 
 from dataclasses import dataclass

@@ -150,12 +150,18 @@ class Found:
         return f"| `{m.where}` | {m.change} | {by} |".replace("||", "\\|\\|")
 
 
+def rounds_of(rule, scenarios, seconds):
+    """Little time may do, so there is a short round before. Of a rule that is known to survive it
+    is only asked, in the scenarios nearest to it, whether that is still so."""
+    if rule.reason:
+        return [("search", 1, scenarios[:3])]
+    modes = (("search", 1), ("pct", 1), ("search", seconds), ("pct", seconds))
+    return [(mode, time, scenarios) for mode, time in modes]
+
+
 def try_rule(program, rule, mutation, seconds):
-    """The search first, then chance. Little time may do, so there is a short round before; it is
-    all that a rule gets which is known to survive."""
-    rounds = [("search", 1), ("search", seconds), ("pct", seconds)]
-    for mode, time in rounds[:1] if rule.reason else rounds:
-        for scenario in mutation.scenarios:
+    for mode, time, scenarios in rounds_of(rule, mutation.scenarios, seconds):
+        for scenario in scenarios:
             environment = mutation.environment | {"SCHEDULE_MODE": mode}
             if report := run(program, scenario, environment, time):
                 return Found(rule, mutation, f"{scenario}: {report}")
