@@ -4,6 +4,7 @@
 # Packages   need_packages PART...             all that these parts need is there, or we say so
 # Builds     set_up_build DIR COMPILER OPT...  a build directory, made again only if it would differ
 #            build_name COMPILER WORD...       what such a directory is called under build/
+# Running    fixed_addresses COMMAND...        as a program with a sanitizer wants it
 
 set -euo pipefail
 
@@ -203,3 +204,9 @@ set_up_build() {
   CXX=$compiler meson setup "$dir" "$top" "${@:3}" || return
   say "$with" >"$dir/set-up-with"
 }
+
+# --- running ------------------------------------------------------------------------------------
+
+# The shadow memory of a sanitizer needs a place that a kernel with more random address bits may
+# take. Without randomisation it is always free; where that is refused, the usual run has to do.
+fixed_addresses() { if setarch -R true 2>/dev/null; then setarch -R "$@"; else "$@"; fi; }

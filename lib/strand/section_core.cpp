@@ -114,9 +114,9 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   return own_served;
 }
 
-// All that came before has ended when close is done, and what this thread has to hand back comes first;
-// another thread that passed the section on may still be handing back its own. Coroutines that would go on within this call do
-// so after it, for they may wait for the end.
+// All that came before has ended when close is done, and what this thread has to hand back comes
+// first; another thread that passed the section on may still be handing back its own. Coroutines that
+// would go on within this call do so after it, for they may wait for the end.
 void section_core::finish_closing(batch& done) noexcept {
   std::optional<trampoline> after;
   if (here().bounce == nullptr) after.emplace();

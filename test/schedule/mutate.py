@@ -145,18 +145,21 @@ def tell(outcome):
     print(f"{m.where:24} {m.change:24} {verdict[:120]}", flush=True)
 
 
+def cells(*texts):
+    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+
 def row(outcome):
     m = outcome.mutation
     by = f"{outcome.scenario}: {outcome.report}" if outcome.caught else f"nothing: {explained(m)}"
-    cells = (f"`{m.where}` `{m.code}`", m.change, by.split(" at ")[0])
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return cells(f"`{m.where}` `{m.code}`", m.change, by.split(" at ")[0])
 
 
-def write_table(name, outcomes):
+def write_table(name, what, rows):
     readme = HERE / "README.md"
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     head, rest = readme.read_text().split(begin)
-    table = ["| where | mutation | caught by |", "|---|---|---|", *map(row, outcomes)]
+    table = [f"| where | {what} | caught by |", "|---|---|---|", *rows]
     readme.write_text(head + begin + "\n".join(table) + "\n" + end + rest.split(end)[1])
 
 
@@ -175,9 +178,10 @@ def main():
             tell(outcome)
             outcomes.append(outcome)
     if chosen.table:
-        write_table("orders", outcomes)
+        write_table("orders", "mutation", map(row, outcomes))
     lost = [o for o in outcomes if not o.caught and not explained(o.mutation)]
-    print(f"{len(outcomes)} mutations, {sum(o.caught for o in outcomes)} caught, {len(lost)} unexplained")
+    caught = sum(o.caught for o in outcomes)
+    print(f"{len(outcomes)} mutations, {caught} caught, {len(lost)} unexplained")
     sys.exit(bool(lost))
 
 

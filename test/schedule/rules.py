@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from mutate import HERE, TOP, Mutation, run, scenarios_of
+from mutate import TOP, Mutation, cells, run, scenarios_of, write_table
 from rule_table import RULES
 
 SWITCH = """#pragma once
@@ -148,8 +148,8 @@ class Found:
     def row(self):
         m = self.mutation
         caught = re.sub(r"<.*?>", "", self.by).split(" at ")[0]
-        cells = (f"`{m.where}`", m.change, caught or f"nothing: {self.rule.reason or 'not known'}")
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        by = caught or f"nothing: {self.rule.reason or 'not known'}"
+        return cells(f"`{m.where}`", m.change, by)
 
 
 def rounds_of(rule, scenarios, seconds):
@@ -199,14 +199,6 @@ def try_all(program, chosen):
     return found
 
 
-def write_table(found):
-    readme = HERE / "README.md"
-    begin, end = "<!-- rules -->\n", "<!-- end of rules -->"
-    head, rest = readme.read_text().split(begin)
-    table = ["| where | rule broken | caught by |", "|---|---|---|", *(f.row() for f in found)]
-    readme.write_text(head + begin + "\n".join(table) + "\n" + end + rest.split(end)[1])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=5)
@@ -218,7 +210,7 @@ def main():
     with tempfile.TemporaryDirectory() as top:
         found = try_all(build(pathlib.Path(top)), chosen)
     if chosen.table:
-        write_table(found)
+        write_table("rules", "rule broken", (f.row() for f in found))
     lost = [f for f in found if not f.by and not f.rule.reason]
     caught = sum(bool(f.by) for f in found)
     explained = len(found) - caught - len(lost)

@@ -31,7 +31,8 @@
 // Dangers   After the CAS to 0 the section may be gone. A request's link is read before it is handed
 //           back.
 //
-// Proof     test/schedule (ring), model inbox_ring; test/ring, test/stress (histories); bench/counter against the others
+// Proof     test/schedule (ring), model inbox_ring; test/ring, test/stress (histories);
+//           bench/counter against the others
 //
 // Source    Treiber stack taken whole and turned round, as in folly::coro::Mutex, cppcoro's
 //           async_mutex and Swift's default actor; the closed bit with its closing request is ours.

@@ -37,7 +37,8 @@
 //           come back with another meaning. Whoever takes over early finds the same gap and parks
 //           again, once per publisher.
 //
-// Proof     test/schedule (ring), model ticket_ring; test/ring, test/stress (histories); bench/counter says what it costs
+// Proof     test/schedule (ring), model ticket_ring; test/ring, test/stress (histories);
+//           bench/counter says what it costs
 //
 // Source    chains in cells and the parked mark are ours.
 #pragma once

@@ -27,7 +27,7 @@ class trace {
   void add(const event& e) { events_.push_back(e); }
   std::size_t size() const noexcept { return events_.size(); }
 
-  // One line for each event; the source line stands where a thread gets its turn and at the end.
+  // One line for each event, with its source line.
   std::string text() const;
 
  private:
