@@ -1,5 +1,8 @@
-// watchdog.hpp - ends the program, with the test's name, when a test takes too long.
+// watchdog.hpp - ends the program, with the test's name and where its threads are, when a test takes
+// too long.
 #pragma once
+
+#include "support/stacks.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -58,6 +61,7 @@ class watchdog {
       } else if (clock::now() >= end_) {
         std::fprintf(stderr, "watchdog: this test takes too long: %s\n", test_.c_str());
         lock.unlock();  // what doctest does at an abort ends in disarm, on this thread
+        stacks::print();
         std::abort();
       } else {
         changed_.wait_until(lock, end_);
