@@ -9,15 +9,16 @@
 //             (s, n)   --get_up------->   (s-1, n+1)   the look was not in vain
 //
 //           Who is woken is not said: a token goes to any sleeper. One that gets up by itself takes a
-//           place in `sleeping`; if wake was faster there is a token for it instead.
+//           place in `sleeping`; if wake was faster there is a token for it instead. At the end there
+//           are tokens for everybody, so who lies down too late for a wake-up does not sleep.
 //
 // Edges     Q3 of run_queue.hpp: posting, then word.load(seq_cst) in wake; lie_down RMW(seq_cst),
 //           then the queues' seq_cst loads. Likewise found: RMW(seq_cst), then the same loads, so
 //           that a post which relied on a searcher is not left behind.
-//           End of a pool: done, then word.load(seq_cst) in wake_all; lie_down RMW(seq_cst), then the
-//           load of done. Who lies down too late for a token does not sleep.
-//           tokens: fetch_add(seq_cst), because notify looks whether anybody waits. Taking one orders
-//           nothing: who is woken looks for itself.
+//           Stop of a pool: stopping, then word.load(seq_cst) in wake_all; lie_down RMW(seq_cst), then
+//           the load of stopping.
+//           tokens: written with seq_cst, because notify looks whether anybody waits. Taking one
+//           orders nothing: who is woken looks for itself.
 //           Everything else only counts and is relaxed.
 //
 // Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap for 200 us beside
@@ -72,6 +73,13 @@ class sleepers {
     }
   }
 
+  // From now on nobody sleeps. For a pool whose workers all lie.
+  void end() noexcept {
+    tokens_.store(for_everybody, seq_cst);
+    tokens_.notify_all();
+  }
+  bool has_ended() const noexcept { return tokens_.load(relaxed) > for_everybody / 2; }
+
   // Wakes one if somebody sleeps and nobody searches.
   void wake_one() noexcept {
     std::uint64_t seen = word_.load(seq_cst);  // Q3
@@ -99,6 +107,8 @@ class sleepers {
  private:
   static constexpr std::uint64_t one_searching = 1;
   static constexpr std::uint64_t one_sleeping = std::uint64_t{1} << 32;
+  static constexpr std::uint32_t for_everybody = std::uint32_t{1}
+                                                 << 31;  // none left by 2^30 workers
 
   static std::uint32_t sleeping(std::uint64_t w) noexcept {
     return static_cast<std::uint32_t>(w >> 32);

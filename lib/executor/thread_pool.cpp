@@ -248,13 +248,11 @@ class pool_core {
       if (anything_to_do()) {
         sleepers_.get_up();
       } else if (stopping && sleepers_.all_lie(started_.load(relaxed))) {
-        // Nobody runs a job that could post another one.
-        done_.store(true, seq_cst);
-        sleepers_.wake_all();
-      } else if (!done_.load(seq_cst)) {
+        sleepers_.end();  // nobody runs a job that could post another one
+      } else {
         sleepers_.sleep();
       }
-      if (done_.load(relaxed)) return nullptr;
+      if (sleepers_.has_ended()) return nullptr;
     }
   }
 
@@ -287,7 +285,6 @@ class pool_core {
   sleepers sleepers_;
   atomic<std::uint32_t> started_{0};  // relaxed: read by who has seen stopping_, which comes after
   atomic<bool> stopping_{false};
-  atomic<bool> done_{false};
 };
 
 void hand_back(worker& to, job* first, job* last) noexcept { to.pool->hand_back(to, first, last); }

@@ -51,7 +51,7 @@ void ticket_word::account(private_side& mine) noexcept {
   const std::uint32_t done = mine.unaccounted.load(relaxed);
   if (done == 0) return;
   mine.unaccounted.store(0, relaxed);
-  const std::uint64_t was = word_.fetch_sub(done, release);  // W1, for who owns it after a park
+  const std::uint64_t was = word_.fetch_sub(done, relaxed);  // settle tells the rest
   mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);
 }
 

@@ -50,7 +50,7 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
       given_(keep(name, bound_to)) {}
 
 section_core::~section_core() {
-  if (closers_.load(acquire) == closed_list || ring_.pending() == 0) return;
+  if (closers_.load(relaxed) == closed_list || ring_.pending() == 0) return;
   contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
 }
 

@@ -26,13 +26,13 @@
  *   NO_TOKEN_AFTER_LOST_RACE  who gets up leaves the token of the wake-up that was faster
  *   WAKE_BY_STORE             two wake-ups by load and store are one
  *   STOP_WITHOUT_WAKE         the sleepers never hear of the stop
- *   DONE_WITHOUT_WAKE         nor of the end
- *   DONE_WITHOUT_LOOK         the end is declared without a look at what is left
+ *   END_WITHOUT_TOKENS        nor of the end
+ *   END_WITHOUT_LOOK          the end is declared without a look at what is left
  *   STOP_READ_LATE            `stopping` is read only after the look: what was posted between is
  *                             lost
  *   STOP_READ_EARLY           it is read before lying down: a stop in between is lost
  *   COUNT_EARLY               who lies is counted before the look: somebody may have got up since
- *   SLEEP_AFTER_DONE          who lay down after the last wake-up sleeps for ever
+ *   TOKENS_FOR_SLEEPERS_ONLY  who lies down after the last wake-up sleeps for ever
  *   WAKE_AFTER_UNLOCK         a post from outside wakes when its job may have ended the pool
  */
 
@@ -60,7 +60,8 @@ byte injected;
 bool locked;
 byte queue[W], mail[W], overflow[W];
 
-bool stopping, done;
+bool stopping;
+bool ended; /* there are tokens for everybody */
 
 /* ghost */
 byte to_come = S;     /* posts from outside */
@@ -298,7 +299,7 @@ lie_down:
   stop_seen = stopping;
 #endif
 #ifndef NO_LOOK_AFTER_LIE_DOWN
-# ifdef DONE_WITHOUT_LOOK
+# ifdef END_WITHOUT_LOOK
   if
   :: all_down && stop_seen
   :: else -> look_at_all()
@@ -328,22 +329,26 @@ lie_down:
      }
   :: k == 0 && all_down && stop_seen ->
      assert(running + longs == 0);
-     done = true;
-#ifndef DONE_WITHOUT_WAKE
+     ended = true;
+#ifdef TOKENS_FOR_SLEEPERS_ONLY
      wake_all();
 #endif
      goto up
-#ifndef SLEEP_AFTER_DONE
-  :: k == 0 && !(all_down && stop_seen) && done -> goto up
-#endif
   :: else
   fi;
 sleep:
+#if defined(END_WITHOUT_TOKENS) || defined(TOKENS_FOR_SLEEPERS_ONLY)
   atomic { tokens != 0 -> tokens-- };
+#else
+  if
+  :: atomic { !ended && tokens != 0 -> tokens-- }
+  :: ended
+  fi;
+#endif
 up:
   atomic { all_down = false; stop_seen = false };
   if
-  :: done
+  :: ended
   :: else -> goto next_job
   fi;
   at_work--

@@ -364,7 +364,15 @@ rule("who searches counts as lying", "word_.load(relaxed) == n * one_sleeping",
      "sleeping(word_.load(relaxed)) == n",
      reason="the same: a worker counts once, so where all n lie none searches")
 rule("wake_all gives one token", "tokens_.fetch_add(n, seq_cst);", "tokens_.fetch_add(1, seq_cst);")
-rule("wake_all notifies one", "tokens_.notify_all();", "tokens_.notify_one();")
+WAKE_ALL = "tokens_.fetch_add(n, seq_cst);\n        tokens_.notify_all();"
+rule("wake_all notifies one", WAKE_ALL, WAKE_ALL.replace("all()", "one()"))
+END = "tokens_.store(for_everybody, seq_cst);\n    tokens_.notify_all();"
+rule("the end is there and nobody is woken", END, END.split("\n")[0])
+rule("the end wakes one", END, END.replace("all()", "one()"))
+rule("the end is said after waking", END,
+     "tokens_.notify_all();\ntokens_.store(for_everybody, seq_cst);")
+rule("the end wakes only those who lie", "tokens_.store(for_everybody, seq_cst)",
+     "tokens_.store(sleeping(word_.load(relaxed)), seq_cst)")
 
 rule = rules_of("lib/executor/thread_pool.cpp", POOL)
 rule("a worker's post wakes nobody",
@@ -389,10 +397,8 @@ STOP = """const bool stopping = stopping_.load(seq_cst);  \
       if (anything_to_do()) {
         sleepers_.get_up();
       } else if (stopping && sleepers_.all_lie(started_.load(relaxed))) {
-        // Nobody runs a job that could post another one.
-        done_.store(true, seq_cst);
-        sleepers_.wake_all();
-      } else if (!done_.load(seq_cst)) {
+        sleepers_.end();  // nobody runs a job that could post another one
+      } else {
         sleepers_.sleep();
       }"""
 rule("reads stopping after the look", STOP,
@@ -402,13 +408,6 @@ rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"
 rule("ends though others do not lie", STOP,
      STOP.replace("stopping && sleepers_.all_lie(started_.load(relaxed))", "stopping"),
      ("pool: the end comes*", *POOL))
-rule("sleeps after the end", STOP, STOP.replace("else if (!done_.load(seq_cst))", "else"),
-     reason="model parking, ablation SLEEP_AFTER_DONE")
-rule("the end is there and nobody is woken", STOP,
-     STOP.replace("        sleepers_.wake_all();\n", ""))
-rule("the end is said after waking", STOP, STOP.replace(
-    "done_.store(true, seq_cst);\n        sleepers_.wake_all();",
-    "sleepers_.wake_all();\ndone_.store(true, seq_cst);"))
 rule("more is kept than fits", "w.overflow.size() == 0 && n <= w.queue.room()",
      "w.overflow.size() == 0", ("pool: a job posts more*", *POOL))
 rule("more is kept ahead of what does not fit", "w.overflow.size() == 0 && n <= w.queue.room()",

@@ -315,12 +315,20 @@ TEST_SUITE("strand") {
         {.most = {2, 1}});
   }
 
-  TEST_CASE("strand: two close at once") {
-    holds([] {
-      critical_section cs({.ring_capacity = 1});
-      const auto close = [&] { sync_wait(cs.close()); };
-      together({close, close});
-    });
+  TEST_CASE("strand: two close at once, and each of them sees what came before") {
+    holds(
+        [] {
+          lane serves;
+          critical_section cs({.executor = executor_ref(serves), .ring_capacity = 1});
+          guarded<int> n{0};
+          cs.post([&] { n = n + 1; });
+          const auto close = [&] {
+            sync_wait(cs.close());
+            require(n == 1, "accepted is not served");
+          };
+          together({close, close});
+        },
+        {.most = {2, 1}});
   }
 
   TEST_CASE("strand: two close on lanes, and go on there at once") {

@@ -10,6 +10,8 @@
 // the gap and park, and the request learns its ticket.
 #pragma once
 
+#include <turnstile/detail/config.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
@@ -142,11 +144,7 @@ template <class T>
 using guarded = T;
 
 inline void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
+  spin_hint();
   stress::delay();
 }
 

@@ -1,13 +1,15 @@
 // atomic.hpp - the one seam through which all atomics of the library go.
 //
 // A checker that drives the real code (test/schedule) defines TURNSTILE_ATOMIC_SEAM as the name of a
-// header that declares the same names: atomic<T>, guarded<T>, statistic<T>, pause and the memory orders.
-// Nothing else in include/ or lib/ names the standard atomics. Threads and locks: threads.hpp.
+// header that declares the same names: atomic<T>, guarded<T>, statistic<T>, pause and the memory
+// orders. Nothing else in include/ or lib/ names the standard atomics. Threads and locks: threads.hpp.
 #pragma once
 
 #if defined(TURNSTILE_ATOMIC_SEAM)
 #include TURNSTILE_ATOMIC_SEAM
 #else
+
+#include <turnstile/detail/config.hpp>
 
 #include <atomic>
 
@@ -29,13 +31,7 @@ using statistic = std::atomic<T>;
 using enum std::memory_order;
 
 // Tells the core that this thread is waiting for another one's store.
-inline void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
+inline void pause() noexcept { spin_hint(); }
 
 }  // namespace turnstile::detail
 

@@ -33,4 +33,13 @@ namespace turnstile::detail {
 // with tuning flags and so would the layout of a section.
 inline constexpr std::size_t cache_line = 64;
 
+// Tells the core that nothing but another one's store ends this loop.
+inline void spin_hint() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
 }  // namespace turnstile::detail

@@ -15,7 +15,7 @@
 //           Private to the owner (the thread between winning and leaving the section): head, the
 //           ticket whose turn it is; unaccounted and known, what it has not told the word yet.
 //
-// Edges     W1  through idle  fetch_sub(release) in leave, settle, account -> fetch_add(acquire) in
+// Edges     W1  through idle  fetch_sub(release) in leave, settle -> fetch_add(acquire) in
 //               arrive, CAS(acquire) in try_arrive, close
 //               the effects of all bodies, and the private side, go to the next owner. Arrivals in
 //               between are RMWs and continue the release sequence.

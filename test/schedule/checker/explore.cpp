@@ -151,8 +151,8 @@ class exploration {
   // The smaller bounds first: what they find is easier to read.
   void search() {
     for (int most = 0; most <= how_.most.preemptions; ++most) {
-      depth_first all({most, std::min(most, how_.most.surprises)});
-      if (most == how_.most.preemptions) all = depth_first(how_.most);
+      const bool last = most == how_.most.preemptions;
+      depth_first all(last ? how_.most : bounds{most, std::min(most, how_.most.surprises)});
       if (!search(all)) return;
       if (!all.was_bounded()) break;
     }

@@ -12,9 +12,8 @@ namespace schedule {
 struct event {
   int thread;
   const char* what;
-  int order;              // a std::memory_order; -1: none
-  site_id at;             // or, of a plain access,
-  const void* return_to;  // where it was made
+  int order;  // a std::memory_order; -1: none
+  site_id at;
   std::uint32_t place;
   std::uint64_t before, after;
   unsigned older;  // how many newer values there were
@@ -25,7 +24,6 @@ class trace {
   trace() { events_.reserve(1 << 14); }
   void clear() noexcept { events_.clear(); }
   void add(const event& e) { events_.push_back(e); }
-  std::size_t size() const noexcept { return events_.size(); }
 
   // One line for each event, with its source line.
   std::string text() const;

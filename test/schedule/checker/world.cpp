@@ -364,7 +364,7 @@ constexpr int no_order = -1;
 void record(const char* what, int order, site_id at, place& p, std::uint64_t before,
             std::uint64_t after, unsigned older = 0) {
   const auto number = static_cast<std::uint32_t>(world().places().number(p));
-  world().events().add({world().current(), what, order, at, nullptr, number, before, after, older});
+  world().events().add({world().current(), what, order, at, number, before, after, older});
 }
 
 void record(const char* what, std::memory_order order, site_id at, place& p, std::uint64_t before,

@@ -176,25 +176,19 @@ class statistic {
   statistic(const statistic&) = delete;
   statistic& operator=(const statistic&) = delete;
 
-  T load(order o) const noexcept { return touch(o).value_; }
-  void store(T value, order o) noexcept { touch(o).value_ = value; }
-  T fetch_add(T n, order o) noexcept { return std::exchange(touch(o).value_, value_ + n); }
-  T fetch_sub(T n, order o) noexcept { return std::exchange(touch(o).value_, value_ - n); }
+  T load(order o) const noexcept { return touch(o), value_; }
+  void store(T value, order o) noexcept { touch(o), value_ = value; }
+  T fetch_add(T n, order o) noexcept { return touch(o), std::exchange(value_, value_ + n); }
+  T fetch_sub(T n, order o) noexcept { return touch(o), std::exchange(value_, value_ - n); }
   bool compare_exchange_weak(T& expected, T desired, order success, order) noexcept {
-    const bool same = touch(success).value_ == expected;
+    touch(success);
+    const bool same = value_ == expected;
     (same ? value_ : expected) = same ? desired : value_;
     return same;
   }
 
  private:
-  const statistic& touch(order o) const noexcept {
-    schedule::use_statistic(this, o);
-    return *this;
-  }
-  statistic& touch(order o) noexcept {
-    schedule::use_statistic(this, o);
-    return *this;
-  }
+  void touch(order o) const noexcept { schedule::use_statistic(this, o); }
 
   T value_;
 };
