@@ -18,6 +18,7 @@ using namespace turnstile;
 using support::foreign;
 using support::gate;
 using support::loop;
+using support::serve_here;
 
 namespace {
 
@@ -70,7 +71,7 @@ TEST_SUITE("path") {
       scope.spawn(schedule_on(home, ask(cs, home, at_home)));
       home.run();
     }
-    busy.unlock();
+    serve_here([&] { busy.unlock(); });
     CHECK(at_home.empty());
     for (loop& home : homes) home.run();
     CHECK(at_home == bools(9, true));

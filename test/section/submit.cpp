@@ -238,15 +238,15 @@ TEST_SUITE("section") {
 
   TEST_CASE("post: its error goes to on_unobserved_error, with the section and the place") {
     const unobserved errors;
-    critical_section cs{"posted"};
+    loop l;
+    critical_section cs{section_options{.name = "posted", .executor = l}};
     cs.post([] { throw std::runtime_error("plain"); });
     const unsigned line = __LINE__ - 1;
     cs.post([]() -> task<> {
       throw std::runtime_error("awaited");
       co_return;
     });
-    sync_wait(cs.close());
-    errors.wait_for(2);
+    l.run();
     REQUIRE(errors.seen().size() == 2);
     CHECK_THROWS_WITH(std::rethrow_exception(errors.seen()[0].error), "plain");
     CHECK_THROWS_WITH(std::rethrow_exception(errors.seen()[1].error), "awaited");
@@ -256,13 +256,13 @@ TEST_SUITE("section") {
 
   TEST_CASE("post: the result of an awaitable body is thrown away, and destroyed once") {
     {
-      critical_section cs;
+      loop l;
+      critical_section cs{on(l)};
       const counted captured(2);
       cs.post([captured] { return captured; });
       cs.post([captured]() -> task<counted> { co_return captured; });
-      sync_wait(cs.close());
+      l.run();
     }
-    while (counted::alive() != 0) std::this_thread::yield();  // as unobserved::wait_for
     CHECK(counted::alive() == 0);
   }
 

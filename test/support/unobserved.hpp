@@ -3,13 +3,11 @@
 
 #include <turnstile/errors.hpp>
 
-#include <cstddef>
 #include <exception>
 #include <mutex>
 #include <source_location>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,10 +29,6 @@ class unobserved {
   unobserved(const unobserved&) = delete;
   unobserved& operator=(const unobserved&) = delete;
 
-  // Who closes a section may go on before another thread has told what it still has in its hands.
-  void wait_for(std::size_t n) const {
-    while (seen().size() < n) std::this_thread::yield();
-  }
   std::vector<entry> seen() const {
     const std::lock_guard lock(all().mutex);
     return all().entries;
