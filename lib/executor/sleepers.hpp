@@ -15,8 +15,8 @@
 // Edges     Q3 of run_queue.hpp: posting, then word.load(seq_cst) in wake; lie_down RMW(seq_cst),
 //           then the queues' seq_cst loads. Likewise found: RMW(seq_cst), then the same loads, so
 //           that a post which relied on a searcher is not left behind.
-//           Stop of a pool: stopping, then word.load(seq_cst) in wake_all; lie_down RMW(seq_cst), then
-//           the load of stopping.
+//           Stop of a pool: stopping, then word.load(seq_cst) in wake; lie_down RMW(seq_cst), then the
+//           load of stopping. One is enough, for whoever lies down last sees it and ends the pool.
 //           tokens: written with seq_cst, because notify looks whether anybody waits. Taking one
 //           orders nothing: who is woken looks for itself.
 //           Everything else only counts and is relaxed.
@@ -92,23 +92,10 @@ class sleepers {
     }
   }
 
-  void wake_all() noexcept {
-    std::uint64_t seen = word_.load(seq_cst);
-    while (sleeping(seen) != 0) {
-      const std::uint32_t n = sleeping(seen);
-      if (word_.compare_exchange_weak(seen, seen - n * (one_sleeping - one_searching), relaxed)) {
-        tokens_.fetch_add(n, seq_cst);
-        tokens_.notify_all();
-        return;
-      }
-    }
-  }
-
  private:
   static constexpr std::uint64_t one_searching = 1;
   static constexpr std::uint64_t one_sleeping = std::uint64_t{1} << 32;
-  static constexpr std::uint32_t for_everybody = std::uint32_t{1}
-                                                 << 31;  // none left by 2^30 workers
+  static constexpr std::uint32_t for_everybody = 1u << 31;  // more than 2^30 workers take
 
   static std::uint32_t sleeping(std::uint64_t w) noexcept {
     return static_cast<std::uint32_t>(w >> 32);

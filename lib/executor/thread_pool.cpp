@@ -131,7 +131,7 @@ class pool_core {
 
   void stop() noexcept {
     stopping_.store(true, seq_cst);
-    sleepers_.wake_all();
+    sleepers_.wake_one();
     for (worker& w : workers_) {
       if (w.runs.joinable()) w.runs.join();
     }

@@ -101,11 +101,6 @@ inline wake_one() {
   fi
 }
 
-inline wake_all() {
-  atomic { n = sleeping; sleeping = 0; searching = searching + n };
-  atomic { tokens = tokens + n; n = 0 }
-}
-
 /* By the worker itself: k jobs. */
 inline keep() {
   if
@@ -331,7 +326,8 @@ lie_down:
      assert(running + longs == 0);
      ended = true;
 #ifdef TOKENS_FOR_SLEEPERS_ONLY
-     wake_all();
+     atomic { n = sleeping; sleeping = 0; searching = searching + n };
+     atomic { tokens = tokens + n; n = 0 };
 #endif
      goto up
   :: else
@@ -382,7 +378,7 @@ proctype outside() {
 }
 
 proctype destroyer() {
-  byte n;
+  byte n, k;
 #ifdef EARLY
   (to_come == 0);
 #else
@@ -390,7 +386,7 @@ proctype destroyer() {
 #endif
   stopping = true;
 #ifndef STOP_WITHOUT_WAKE
-  wake_all();
+  wake_one();
 #endif
   atomic {
     at_work == 0;

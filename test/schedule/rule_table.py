@@ -363,9 +363,6 @@ rule("does not know that it was the last one searching",
 rule("who searches counts as lying", "word_.load(relaxed) == n * one_sleeping",
      "sleeping(word_.load(relaxed)) == n",
      reason="the same: a worker counts once, so where all n lie none searches")
-rule("wake_all gives one token", "tokens_.fetch_add(n, seq_cst);", "tokens_.fetch_add(1, seq_cst);")
-WAKE_ALL = "tokens_.fetch_add(n, seq_cst);\n        tokens_.notify_all();"
-rule("wake_all notifies one", WAKE_ALL, WAKE_ALL.replace("all()", "one()"))
 END = "tokens_.store(for_everybody, seq_cst);\n    tokens_.notify_all();"
 rule("the end is there and nobody is woken", END, END.split("\n")[0])
 rule("the end wakes one", END, END.replace("all()", "one()"))
@@ -379,11 +376,11 @@ rule("a worker's post wakes nobody",
      "keep(*w, first, last, n);\n      sleepers_.wake_one();", "keep(*w, first, last, n);")
 rule("handing back wakes nobody", "to.mail.push(first, last);\n    sleepers_.wake_one();",
      "to.mail.push(first, last);")
-rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
+rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_one();",
      "stopping_.store(true, seq_cst);")
 rule("the end wakes before it says so",
-     "stopping_.store(true, seq_cst);\n    sleepers_.wake_all();",
-     "sleepers_.wake_all();\nstopping_.store(true, seq_cst);")
+     "stopping_.store(true, seq_cst);\n    sleepers_.wake_one();",
+     "sleepers_.wake_one();\nstopping_.store(true, seq_cst);")
 MOVE = ("w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 1));\n"
         "      sleepers_.wake_one();")
 rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0],
