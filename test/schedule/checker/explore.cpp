@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -201,6 +202,7 @@ verdict explore(const std::function<void()>& scenario, const how& h) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when a watchdog ends the parent
     close(ends[0]);
     be_the_child(ends[1], scenario, h);
   }
