@@ -17,8 +17,10 @@
 //           that a post which relied on a searcher is not left behind.
 //           Stop of a pool: stopping, then word.load(seq_cst) in wake; lie_down RMW(seq_cst), then the
 //           load of stopping. One is enough, for whoever lies down last sees it and ends the pool.
-//           tokens: written with seq_cst, because notify looks whether anybody waits. Taking one
-//           orders nothing: who is woken looks for itself.
+//           End of a pool: all_lie RMW(release) -> CAS(acquire) in get_up and wake_one, and from wake_one
+//           on through tokens. Whoever takes a job has got up before: either all_lie sees that, or
+//           the look before all_lie came before the job was taken, and saw it.
+//           tokens: written with seq_cst, because notify looks whether anybody waits.
 //           Everything else only counts and is relaxed.
 //
 // Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap for 200 us beside
@@ -49,13 +51,16 @@ class sleepers {
   void lie_down() noexcept { word_.fetch_add(one_sleeping - one_searching, seq_cst); }
 
   // True: none of the `n` works, searches or is being woken.
-  bool all_lie(std::uint32_t n) const noexcept { return word_.load(relaxed) == n * one_sleeping; }
+  bool all_lie(std::uint32_t n) noexcept { return word_.fetch_add(0, release) == n * one_sleeping; }
 
   // After lie_down: searching again without having slept.
   void get_up() noexcept {
     std::uint64_t seen = word_.load(relaxed);
     while (sleeping(seen) != 0) {
-      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, relaxed)) return;
+      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, acquire,
+                                      relaxed)) {
+        return;
+      }
     }
     sleep();  // somebody woke us: the token is there, or about to be
   }
@@ -67,7 +72,7 @@ class sleepers {
       if (n == 0) {
         tokens_.wait(0, relaxed);
         n = tokens_.load(relaxed);
-      } else if (tokens_.compare_exchange_weak(n, n - 1, relaxed)) {
+      } else if (tokens_.compare_exchange_weak(n, n - 1, acquire, relaxed)) {
         return;
       }
     }
@@ -84,7 +89,8 @@ class sleepers {
   void wake_one() noexcept {
     std::uint64_t seen = word_.load(seq_cst);  // Q3
     while (sleeping(seen) != 0 && searching(seen) == 0) {
-      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, relaxed)) {
+      if (word_.compare_exchange_weak(seen, seen - one_sleeping + one_searching, acquire,
+                                      relaxed)) {
         tokens_.fetch_add(1, seq_cst);  // as Y1 of sync_wait.hpp
         tokens_.notify_one();
         return;

@@ -357,6 +357,42 @@ TEST_SUITE("executor") {
     });
   }
 
+  TEST_CASE("sleepers: who took the last job does not lie for anybody who looked after that") {
+    const auto scenario = [](bool woken) {
+      return [woken] {
+        detail::sleepers idle;
+        detail::injector jobs;
+        tally ran;
+        counted_job only(ran);
+        jobs.push(&only, &only, 1, idle);
+        idle.begin_search();
+        idle.begin_search();
+        together({[&] {
+                    idle.lie_down();
+                    if (woken) {
+                      idle.sleep();
+                    } else {
+                      idle.get_up();
+                    }
+                    jobs.take(1);
+                  },
+                  [&] {
+                    idle.lie_down();
+                    const bool looked_in_vain = jobs.looks_empty();
+                    require(!(idle.all_lie(2) && looked_in_vain), "the end comes before a job");
+                  },
+                  [&] {
+                    while (woken && jobs.size() != 0) {
+                      idle.wake_one();
+                      detail::pause();
+                    }
+                  }});
+      };
+    };
+    holds(scenario(false));
+    holds(scenario(true), {.most = {2, 1}});
+  }
+
   TEST_CASE("pool: a job waits for one that is posted after it from outside") {
     holds(
         [] {

@@ -360,8 +360,10 @@ rule("wakes while somebody searches", "sleeping(seen) != 0 && searching(seen) ==
 rule("does not know that it was the last one searching",
      "searching(word_.fetch_sub(one_searching, seq_cst)) == 1",
      "(word_.fetch_sub(one_searching, seq_cst), false)", ("pool: of two jobs that come*", *POOL))
-rule("who searches counts as lying", "word_.load(relaxed) == n * one_sleeping",
-     "sleeping(word_.load(relaxed)) == n",
+rule("the end is declared by an old count", "word_.fetch_add(0, release) == n * one_sleeping",
+     "word_.load(relaxed) == n * one_sleeping", ("sleepers:*", *POOL))
+rule("who searches counts as lying", "word_.fetch_add(0, release) == n * one_sleeping",
+     "sleeping(word_.fetch_add(0, release)) == n",
      reason="the same: a worker counts once, so where all n lie none searches")
 END = "tokens_.store(for_everybody, seq_cst);\n    tokens_.notify_all();"
 rule("the end is there and nobody is woken", END, END.split("\n")[0])

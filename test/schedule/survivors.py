@@ -4,9 +4,17 @@ SLOT = (
     "keeps the owner's store to a slot behind a thief's load from it (Q2), which is load buffering: "
     "the checker cannot show that"
 )
+END = (
+    "keeps the look of who declares the end before the taking of a job by who gets up later, which is "
+    "load buffering: the checker cannot show that"
+)
+
 # where (the beginning of file:line), code, change, reason
 EXPLAINED = [
     ("run_queue.hpp", "head_.load(acquire)", "acquire to relaxed", SLOT),
     ("run_queue.hpp", "h + 1, release", "release to relaxed", SLOT),
     ("run_queue.hpp", "h + half, release", "release to relaxed", SLOT),
+    ("sleepers.hpp", "word_.fetch_add(0, release)", "release to relaxed", END),
+    ("sleepers.hpp", "seen - one_sleeping + one_searching, acquire", "acquire to relaxed", END),
+    ("sleepers.hpp", "n - 1, acquire", "acquire to relaxed", END),
 ]
