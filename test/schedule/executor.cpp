@@ -54,6 +54,15 @@ struct step : job {
   std::function<void()> work;
 };
 
+void run_all(detail::run_queue& mine) {
+  while (job* const j = mine.take()) j->run();
+}
+
+void steal_and_run(detail::run_queue& to, detail::run_queue& from) {
+  if (job* const j = to.steal_from(from)) j->run();
+  run_all(to);
+}
+
 // Chance too, for the search does not get far.
 void holds_by_chance(const std::function<void()>& scenario, bounds most = {0, 1}) {
   holds(scenario, {.most = most});
@@ -85,12 +94,9 @@ TEST_SUITE("executor") {
       together({[&] {
                   mine.append(&jobs[0], 1);
                   mine.append(&jobs[1], 2);
-                  while (job* const j = mine.take()) j->run();
+                  run_all(mine);
                 },
-                [&] {
-                  if (job* const j = theirs.steal_from(mine)) j->run();
-                  while (job* const j = theirs.take()) j->run();
-                }});
+                [&] { steal_and_run(theirs, mine); }});
       require(ran.now() == 3, "a job was lost or ran twice");
     });
   }
@@ -106,12 +112,9 @@ TEST_SUITE("executor") {
                     while (mine.room() == 0) mine.take()->run();
                     mine.append(&j, 1);
                   }
-                  while (job* const j = mine.take()) j->run();
+                  run_all(mine);
                 },
-                [&] {
-                  if (job* const j = theirs.steal_from(mine)) j->run();
-                  while (job* const j = theirs.take()) j->run();
-                }});
+                [&] { steal_and_run(theirs, mine); }});
       require(ran.now() == 6, "a job was lost or ran twice");
     });
   }
@@ -128,10 +131,7 @@ TEST_SUITE("executor") {
                     if (job* const first = mine.take()) first->run();
                   }
                 },
-                [&] {
-                  if (job* const j = theirs.steal_from(mine)) j->run();
-                  while (job* const j = theirs.take()) j->run();
-                }});
+                [&] { steal_and_run(theirs, mine); }});
       require(ran.now() == 8, "a job was lost or ran twice");
     });
   }
@@ -341,18 +341,11 @@ TEST_SUITE("executor") {
       detail::run_queue third;
       tally ran;
       std::vector<counted_job> jobs(4, counted_job(ran));
-      const auto run_all = [](detail::run_queue& q) {
-        while (job* const j = q.take()) j->run();
-      };
-      const auto steal = [&](detail::run_queue& to, detail::run_queue& from) {
-        if (job* const j = to.steal_from(from)) j->run();
-        run_all(to);
-      };
       together({[&] {
                   for (counted_job& j : jobs) first.append(&j, 1);
                   run_all(first);
                 },
-                [&] { steal(second, first); }, [&] { steal(third, second); }});
+                [&] { steal_and_run(second, first); }, [&] { steal_and_run(third, second); }});
       require(ran.now() == 4, "a job was lost or ran twice");
     });
   }
