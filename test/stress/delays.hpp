@@ -4,16 +4,18 @@
 // by numbers that come from the seed and the number of the thread. Nothing is ordered by a sleep:
 // it only lets others in where they seldom get in by themselves.
 //
-// The ticket word's own operations are known by their shape: it is the only 64-bit word that is
-// raised with acquire, and the cells of the ring are the only ones that are made 1 (parked) with
-// release. So a claim can be held up before its request is published, which makes the owner find
-// the gap and park, and the request learns its ticket.
+// What the ticket ring does is known by the file that does it and by its order: ticket_word raises
+// its word with acquire only to claim, and ticket_ring exchanges a cell with release to park and
+// with acquire to take over. So a claim can be held up before its request is published, which makes
+// the owner find the gap and park, and the request learns its ticket.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <source_location>
+#include <string_view>
 #include <type_traits>
 
 namespace stress {
@@ -51,6 +53,13 @@ inline constexpr bool has_tickets = false;
 inline constexpr bool has_tickets = true;
 #endif
 
+// `file` without its ending.
+inline bool is_in(std::string_view file, const std::source_location& at) noexcept {
+  const std::string_view path = at.file_name();
+  const std::size_t end = path.rfind('.');
+  return end != path.npos && path.substr(0, end).ends_with(file);
+}
+
 }  // namespace stress
 
 namespace turnstile::detail {
@@ -64,7 +73,7 @@ template <class T>
 class atomic : public std::atomic<T> {
   using base = std::atomic<T>;
   using order = std::memory_order;
-  static constexpr bool is_word = stress::has_tickets && std::is_same_v<T, std::uint64_t>;
+  using site = std::source_location;
 
  public:
   using base::base;
@@ -78,12 +87,10 @@ class atomic : public std::atomic<T> {
   T exchange(T to, order o) noexcept {
     return between_delays([&] { return base::exchange(to, o); });
   }
-  T fetch_add(T n, order o) noexcept {
+  T fetch_add(T n, order o, site at = site::current()) noexcept {
     return between_delays([&] {
       const T was = base::fetch_add(n, o);
-      if constexpr (is_word) {
-        if (o == acquire) stress::claimed(was);
-      }
+      note(was, was + n, o, at);
       return was;
     });
   }
@@ -94,22 +101,24 @@ class atomic : public std::atomic<T> {
     return between_delays([&] { return base::fetch_and(bits, o); });
   }
 
-  bool compare_exchange_weak(T& seen, T to, order done, order not_done) noexcept {
+  bool compare_exchange_weak(T& seen, T to, order done, order not_done,
+                             site at = site::current()) noexcept {
     const T was = seen;
     return between_delays([&] {
       const bool ok = base::compare_exchange_weak(seen, to, done, not_done);
-      if (ok) note(was, to, done);
+      if (ok) note(was, to, done, at);
       return ok;
     });
   }
   bool compare_exchange_weak(T& seen, T to, order o) noexcept {
     return between_delays([&] { return base::compare_exchange_weak(seen, to, o); });
   }
-  bool compare_exchange_strong(T& seen, T to, order done, order not_done) noexcept {
+  bool compare_exchange_strong(T& seen, T to, order done, order not_done,
+                               site at = site::current()) noexcept {
     const T was = seen;
     return between_delays([&] {
       const bool ok = base::compare_exchange_strong(seen, to, done, not_done);
-      if (ok) note(was, to, done);
+      if (ok) note(was, to, done, at);
       return ok;
     });
   }
@@ -129,13 +138,14 @@ class atomic : public std::atomic<T> {
     return answer;
   }
 
-  // An exchange that succeeded: does it claim a ticket, park, or take over?
-  static void note([[maybe_unused]] T was, [[maybe_unused]] T to,
-                   [[maybe_unused]] order o) noexcept {
-    if constexpr (is_word) {
-      if (o == acquire && was == 1 && to == 0) stress::taken_over();
-      if (o == acquire && to != 0) stress::claimed(was);
-      if (o == release && was == 0 && to == 1) stress::parked();
+  // `was` became `to`: was that a claim, an owner that parks, or one that takes over?
+  static void note([[maybe_unused]] T was, [[maybe_unused]] T to, [[maybe_unused]] order o,
+                   [[maybe_unused]] const site& at) noexcept {
+    if constexpr (stress::has_tickets && std::is_same_v<T, std::uint64_t>) {
+      if (o == acquire && stress::is_in("/ticket_word", at)) stress::claimed(was);
+      if (!stress::is_in("/ticket_ring", at)) return;
+      if (o == acquire) stress::taken_over();
+      if (o == release && to == 1) stress::parked();
     }
   }
 };
