@@ -2,7 +2,7 @@
 """mutate.py - weakens one memory order of the library at a time; the checker has to notice.
 
     mutate.py PROGRAM         each order that a scenario of test_schedule (PROGRAM) uses
-      --seconds N             for each scenario and strategy; 5 if not said
+      --seconds N             for each scenario and strategy; 2 if not said
       --only TEXT             mutations whose line contains this
       --table                 write what was found into README.md
 
@@ -166,7 +166,7 @@ def write_table(name, what, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
