@@ -46,7 +46,9 @@ class async_scope {
     work->start(executor_);
   }
 
-  auto join() { return detail::join_awaiter(*core_); }
+  auto join(std::source_location where = std::source_location::current()) {
+    return detail::join_awaiter(*core_, where);
+  }
 
  private:
   executor_ref executor_;

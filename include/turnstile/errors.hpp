@@ -19,16 +19,27 @@ struct path_step {
   std::source_location where;
 };
 
-/// The wait asked for would never end. `what()` names the sections in the order of waiting.
+namespace detail {
+
+// A step, and what the execution calls itself that is there.
+struct held_step {
+  path_step step;
+  std::string execution;
+};
+
+}  // namespace detail
+
+/// The wait asked for would never end. `what()` names the sections and the executions, in the order of
+/// waiting.
 class deadlock_error : public std::logic_error {
  public:
-  explicit deadlock_error(std::vector<path_step> path);
+  explicit deadlock_error(std::vector<detail::held_step> path);
 
   /// From the section wanted along who holds what back to it.
   std::span<const path_step> path() const noexcept { return *path_; }
 
  protected:
-  deadlock_error(std::string_view headline, std::vector<path_step> path);
+  deadlock_error(std::string_view headline, std::vector<detail::held_step> path);
 
  private:
   std::shared_ptr<const std::vector<path_step>> path_;  // shared: copying an error cannot throw
@@ -38,7 +49,7 @@ class deadlock_error : public std::logic_error {
 class reentry_error : public deadlock_error {
  public:
   /// `path` leads from the outermost holder to the refused request.
-  explicit reentry_error(std::vector<path_step> path);
+  explicit reentry_error(std::vector<detail::held_step> path);
 };
 
 /// The section was closed before the request was made.

@@ -6,6 +6,7 @@
 #include <turnstile/detail/chain_promise.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/result.hpp>
+#include <turnstile/detail/suspended.hpp>
 
 #include <concepts>
 #include <coroutine>
@@ -38,10 +39,11 @@ class task_promise_base : public coroutine_promise {
   bool started() const noexcept { return static_cast<bool>(continuation_); }
 
   // To be returned from the await_suspend of who awaits the task.
+  template <class P>
   std::coroutine_handle<> start(std::coroutine_handle<> self,
-                                std::coroutine_handle<> continuation) {
+                                std::coroutine_handle<P> continuation) {
     continuation_ = continuation;
-    start_on(share(here().chain));
+    start_on(chain_for(continuation));
     return transfer(continuation, self, node_);
   }
 
@@ -118,7 +120,8 @@ class [[nodiscard("a task does not start until it is awaited")]] task {
       if (handle_.promise().started()) detail::contract_break("", "a task is awaited twice", {});
       return false;
     }
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<> continuation) const noexcept {
+    template <class P>
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<P> continuation) const noexcept {
       return handle_.promise().start(handle_, continuation);
     }
     T await_resume() const { return handle_.promise().take(); }

@@ -3,6 +3,8 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/wait_graph.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -66,9 +68,17 @@ class child : private branch_end {
   child(const child&) = delete;
   child& operator=(const child&) = delete;
 
-  void run(countdown& siblings) {
+  // Takes over a share of the parent's chain.
+  void run(countdown& siblings, chain_frame* chain) {
     siblings_ = &siblings;
-    branch_.prepare(got_, *this, share(here().chain));
+    if (chain != nullptr && is_member(chain)) {
+      // Children wait side by side, so each is a member of the scope itself.
+      auto& parents = static_cast<member_frame&>(*chain);
+      member_.emplace(*parents.scope, *parents.at);
+      parents.scope->add(*member_);
+      chain = &*member_;
+    }
+    branch_.prepare(got_, *this, chain);
     branch_.run();
   }
 
@@ -88,12 +98,17 @@ class child : private branch_end {
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& c = static_cast<child&>(self);
     c.siblings_->note(c.got_.error());
+    if (c.member_) {
+      end_frame(*c.member_);
+      c.member_->scope->remove(*c.member_);
+    }
     return c.siblings_->arrive();  // this may be gone
   }
 
   branch<value> branch_;
   result<value> got_;
   countdown* siblings_ = nullptr;
+  std::optional<member_frame> member_;
 };
 
 template <class... A>
@@ -104,10 +119,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_of {
 
   bool await_ready() const noexcept { return sizeof...(A) == 0; }
 
-  bool await_suspend(std::coroutine_handle<> h) {
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
     std::apply([&](A&... a) { children_.emplace(std::forward<A>(a)...); }, waiting_);
     left_.emplace().arm(h, sizeof...(A));
-    std::apply([&](auto&... c) { (c.run(*left_), ...); }, *children_);
+    std::apply([&](auto&... c) { (c.run(*left_, chain_for(h)), ...); }, *children_);
     return !left_->arrive();
   }
 
@@ -141,10 +157,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 
   bool await_ready() { return std::ranges::empty(waiting_); }
 
-  bool await_suspend(std::coroutine_handle<> h) {
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
     for (auto&& a : waiting_) children_.emplace_back(std::move(a));
     left_.arm(h, children_.size());
-    for (child<element>& c : children_) c.run(left_);
+    for (child<element>& c : children_) c.run(left_, chain_for(h));
     return !left_.arrive();
   }
 

@@ -17,8 +17,9 @@ class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
   yield_awaiter() noexcept = default;
 
   bool await_ready() const noexcept { return !here().runs_on; }
-  void await_suspend(std::coroutine_handle<> h) noexcept {
-    suspend(h);
+  template <class P>
+  void await_suspend(std::coroutine_handle<P> h) noexcept {
+    this->suspend(h);
     home_.post(*this);  // this may be gone
   }
   void await_resume() const noexcept {}
@@ -43,10 +44,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
       : branch_end(&ended_here), to_(other.to_), a_(std::forward<A>(other.a_)), first_(*this) {}
 
   bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> h) {
+  template <class P>
+  void await_suspend(std::coroutine_handle<P> h) {
     root_ = make_branch<A&&>(std::forward<A>(a_));
-    suspend(h);
-    root_.prepare(got_, *this, share(here().chain));
+    this->suspend(h);
+    root_.prepare(got_, *this, chain_for(h));
     to_.post(first_);  // this may be gone
   }
   value await_resume() {

@@ -20,15 +20,24 @@ std::string place(const std::source_location& where) {
   return std::string(where.file_name()) + ":" + std::to_string(where.line());
 }
 
-std::string describe(std::string_view headline, std::span<const path_step> path) {
+std::string describe(std::string_view headline, std::span<const detail::held_step> path) {
   std::string text = "turnstile: ";
   text += headline;
   const char* joint = ": ";
-  for (const path_step& step : path) {
-    text.append(joint).append(step.section).append(" (").append(place(step.where)).append(")");
+  for (const detail::held_step& at : path) {
+    text.append(joint).append(at.step.section);
+    if (!at.execution.empty()) text.append(" by ").append(at.execution);
+    text.append(" (").append(place(at.step.where)).append(")");
     joint = " -> ";
   }
   return text;
+}
+
+std::shared_ptr<const std::vector<path_step>> steps_of(std::vector<detail::held_step> path) {
+  auto steps = std::make_shared<std::vector<path_step>>();
+  steps->reserve(path.size());
+  for (detail::held_step& at : path) steps->push_back(std::move(at.step));
+  return steps;
 }
 
 std::string message_of(const std::exception_ptr& error) {
@@ -50,14 +59,13 @@ void print_line(std::string_view section, std::string_view what,
 
 }  // namespace
 
-deadlock_error::deadlock_error(std::vector<path_step> path)
+deadlock_error::deadlock_error(std::vector<detail::held_step> path)
     : deadlock_error("this wait would never end", std::move(path)) {}
 
-deadlock_error::deadlock_error(std::string_view headline, std::vector<path_step> path)
-    : std::logic_error(describe(headline, path)),
-      path_(std::make_shared<const std::vector<path_step>>(std::move(path))) {}
+deadlock_error::deadlock_error(std::string_view headline, std::vector<detail::held_step> path)
+    : std::logic_error(describe(headline, path)), path_(steps_of(std::move(path))) {}
 
-reentry_error::reentry_error(std::vector<path_step> path)
+reentry_error::reentry_error(std::vector<detail::held_step> path)
     : deadlock_error("re-entry of a section that this chain of awaits already holds",
                      std::move(path)) {}
 

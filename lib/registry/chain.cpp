@@ -3,10 +3,13 @@
 // Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees
 //        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section, and
 //            gets what its owner did from there (W1 of ticket_word.hpp)
+//        E3  copy    CAS(acq_rel) in keep, by one of the chain's threads -> load(acquire) there, and in
+//            end_frame
 
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
 
 #include <algorithm>
@@ -15,21 +18,6 @@
 namespace turnstile::detail {
 
 namespace {
-
-bool gone(const chain_frame& f) noexcept {
-  return is_hold(&f) && static_cast<const hold_frame&>(f).let_go.load(relaxed);  // E2
-}
-
-// Takes holds that were let go off the top of the calling chain.
-chain_frame* prune() noexcept {
-  chain_frame*& top = here().chain;
-  while (top != nullptr && gone(*top)) {
-    chain_frame* const below = share(top->parent);
-    drop(top);
-    top = below;
-  }
-  return top;
-}
 
 const chain_frame* outermost_holder(const chain_frame* top, const section_core& s) noexcept {
   const chain_frame* found = nullptr;
@@ -41,17 +29,19 @@ const chain_frame* outermost_holder(const chain_frame* top, const section_core& 
 
 const chain_frame* find_holder(const section_core& s) noexcept {
   if (here().chain == nullptr) return nullptr;
-  const chain_frame* const top = prune();
+  const chain_frame* const top = innermost_frame();
   if (top == nullptr || (top->mask & mask_of(&s)) == 0) return nullptr;
   return outermost_holder(top, s);
 }
 
-path_step step(const section_core& s, const site& at) { return {s.label(), at.where}; }
+held_step step(const section_core& s, const site& at) {
+  return {{s.label(), at.where}, std::string(at.name())};
+}
 
-std::vector<path_step> path_from(const chain_frame& holder, const section_core& s, const site& at) {
-  std::vector<path_step> path{step(s, at)};
+std::vector<held_step> path_from(const chain_frame& holder, const section_core& s, const site& at) {
+  std::vector<held_step> path{step(s, at)};
   for (const chain_frame* f = here().chain;; f = f->parent) {
-    if (!gone(*f)) path.push_back(step(*f->section, *f->at));
+    if (!gone(*f) && f->section != nullptr) path.push_back(step(*f->section, *f->at));
     if (f == &holder) break;
   }
   std::ranges::reverse(path);
@@ -77,6 +67,22 @@ struct last_words {
 
 }  // namespace
 
+bool gone(const chain_frame& f) noexcept {
+  if (!is_hold(&f)) return false;
+  const auto& h = static_cast<const hold_frame&>(f);
+  return h.let_go.load(relaxed) || (h.follows != nullptr && h.follows->let_go.load(relaxed));  // E2
+}
+
+chain_frame* innermost_frame() noexcept {
+  chain_frame*& top = here().chain;
+  while (top != nullptr && gone(*top)) {
+    chain_frame* const below = share(top->parent);
+    drop(top);
+    top = below;
+  }
+  return top;
+}
+
 void share_hold(chain_frame& top) noexcept {
   // Relaxed: the caller has a share already, so the frame cannot go away meanwhile.
   static_cast<hold_frame&>(top).shares.fetch_add(1, relaxed);
@@ -88,22 +94,67 @@ void drop_hold(chain_frame& top) noexcept {
     hold_frame* const h = static_cast<hold_frame*>(f);
     if (h->shares.fetch_sub(1, acq_rel) != 1) return;  // E1
     f = h->parent;
+    if (h->follows != nullptr) drop_hold(*h->follows);  // a hold that follows nothing
     delete h;
   }
 }
+
+namespace {
+
+// A share for the caller, and none yet for anybody else.
+hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
+  auto* const c = new hold_frame{};
+  c->section = f.section;
+  c->parent = below;
+  c->mask = f.mask;
+  c->place = *f.at;
+  c->at = &c->place;
+  return c;
+}
+
+hold_frame* copy_of(hold_frame& h) {
+  hold_frame* const c = copy_of(h, keep(h.parent));
+  c->scope = h.scope;
+  c->follows = h.follows != nullptr ? h.follows : &h;
+  share_hold(*c->follows);
+  return c;
+}
+
+hold_frame* copy_of(uncounted_frame& f) {
+  hold_frame* known = f.copy.load(acquire);  // E3
+  if (known == nullptr) {
+    hold_frame* const made = copy_of(f, keep(f.parent));
+    if (is_member(&f)) made->scope = static_cast<member_frame&>(f).scope;
+    if (f.copy.compare_exchange_strong(known, made, acq_rel, acquire)) {  // E3
+      known = made;
+    } else {
+      drop_hold(*made);
+    }
+  }
+  share_hold(*known);
+  return known;
+}
+
+bool counted(const chain_frame* f) noexcept {
+  while (f != nullptr && is_hold(f)) f = f->parent;
+  return f == nullptr;
+}
+
+}  // namespace
+
+chain_frame* keep(chain_frame* top) {
+  if (counted(top)) return share(top);
+  return is_hold(top) ? copy_of(static_cast<hold_frame&>(*top))
+                      : copy_of(static_cast<uncounted_frame&>(*top));
+}
+
+void end_copy(uncounted_frame& f) noexcept { let_go(*f.copy.load(relaxed)); }
 
 bool chain_holds(const section_core& s) noexcept { return find_holder(s) != nullptr; }
 
 void refuse_if_held(const section_core& s, const site& at) {
   if (const chain_frame* const holder = find_holder(s)) {
     throw reentry_error(path_from(*holder, s, at));
-  }
-}
-
-void refuse_wait_if_held(const section_core& s, const site& at) {
-  if (const chain_frame* const holder = find_holder(s)) {
-    std::vector<path_step> path = path_from(*holder, s, at);
-    throw deadlock_error(std::move(path));
   }
 }
 
@@ -119,7 +170,7 @@ hold_frame* make_hold(const section_core& s, const site& at) {
 
 void push_hold(hold_frame& h) noexcept {
   chain_frame*& top = here().chain;
-  h.parent = prune();  // the thread's share of the old top becomes the frame's
+  h.parent = innermost_frame();  // the thread's share of the old top becomes the frame's
   h.mask = mask_of(h.section) | (top == nullptr ? 0 : top->mask);
   share_hold(h);
   top = &h;
@@ -127,7 +178,7 @@ void push_hold(hold_frame& h) noexcept {
 
 void let_go(hold_frame& h) noexcept {
   h.let_go.store(true, relaxed);  // E2
-  if (here().chain == &h) prune();
+  if (here().chain == &h) innermost_frame();
   drop_hold(h);
 }
 

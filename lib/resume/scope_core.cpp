@@ -30,7 +30,7 @@ void scope_core::wake_if_idle() noexcept {
   while (idle()) {
     join_awaiter* j = joiners_.exchange(nullptr, acq_rel);  // J1
     if (j == nullptr) return;
-    if (!idle()) {
+    if (!settle(*j)) {
       put_back(j);
       continue;
     }
@@ -41,6 +41,20 @@ void scope_core::wake_if_idle() noexcept {
     }
     return;
   }
+}
+
+// The joins are over, unless new work has come. Those that were told to the graph are over for it at
+// the instant at which nothing runs.
+bool scope_core::settle(join_awaiter& list) noexcept {
+  bool told_any = false;
+  for (const join_awaiter* j = &list; j != nullptr; j = j->next_joiner_) {
+    told_any = told_any || j->wait_.where != told::not_at_all;
+  }
+  if (!told_any) return idle();
+  const no_search meanwhile;  // G4 of wait_graph.hpp
+  if (!idle()) return false;
+  for (join_awaiter* j = &list; j != nullptr; j = j->next_joiner_) j->over_.store(true, release);
+  return true;
 }
 
 void scope_core::put_back(join_awaiter* list) noexcept {

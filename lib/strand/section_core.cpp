@@ -91,6 +91,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
         done.add(*r);
         return own_served;
       case outcome::closed: finish_closing(done); return own_served;
+      case outcome::refused: r = after_nobody(); continue;
       case outcome::finished: break;
     }
     count_execution();
@@ -171,6 +172,35 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   return published::waiting;
 }
 
+namespace {
+
+// Stands in line for a request that was refused after it had arrived. Nobody waits for it.
+struct nobody : request {
+  nobody() noexcept {
+    start = &leave;
+    may_wait = false;
+    back_to = nullptr;
+  }
+  static outcome leave(request& r) noexcept {
+    delete static_cast<nobody*>(&r);
+    return outcome::refused;
+  }
+};
+
+}  // namespace
+
+// Without memory for it this ends the program: the line would stop here for ever.
+void section_core::give_up(place p) noexcept {
+  if constexpr (section_ring::arrival_is_place) {
+    if (publish_only(*new nobody, p) == published::closed) std::abort();
+  }
+}
+
+request* section_core::after_nobody() noexcept {
+  section_ring::finish(mine_);
+  return ring_.next(mine_);
+}
+
 void section_core::publish_closing(request& r, place p) noexcept {
   if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
   if (request* const next = ring_.next(mine_)) {
@@ -230,6 +260,7 @@ bool section_core::add_closer(closer& c) noexcept {
 
 void section_core::finish_close() noexcept {
   closer* c = closers_.exchange(closed_list, acq_rel);  // the section may go once a closer resumes
+  for (closer* each = c; each != nullptr; each = each->next) each->over(*each);
   while (c != nullptr) {
     closer* const next = c->next;
     c->done(*c);  // c may be gone

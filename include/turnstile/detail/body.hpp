@@ -34,15 +34,15 @@ using body_result_t = typename body_result<Body>::type;
 template <class F>
 TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame* requester,
                                        const site& at, F&& f) noexcept {
-  body_frame frame{
-      {&section, requester, &at, mask_of(&section) | (requester == nullptr ? 0 : requester->mask)}};
+  body_frame frame{{{&section, requester, &at,
+                     mask_of(&section) | (requester == nullptr ? 0 : requester->mask)}}};
   chain_frame*& top = here().chain;
   chain_frame* const before = std::exchange(top, &frame);
   f();
   chain_frame* const after = std::exchange(top, before);
-  if (after == &frame) [[likely]]
-    return nullptr;
-  return cut_holds(after, &frame);
+  chain_frame* const left = after == &frame ? nullptr : cut_holds(after, &frame);
+  end_frame(frame);
+  return left;
 }
 
 // A body that waits, while it does.
@@ -61,14 +61,16 @@ class waiting_body : private branch_end {
   // result<value>& got(), chain_frame*& left_behind().
   outcome start(Owner& owner, Body& body, chain_frame* requester) noexcept {
     owner_ = &owner;
-    frame_ = {{&owner.section(), requester, &owner.place(),
-               mask_of(&owner.section()) | (requester == nullptr ? 0 : requester->mask)}};
+    static_cast<chain_frame&>(frame_) = {
+        &owner.section(), requester, &owner.place(),
+        mask_of(&owner.section()) | (requester == nullptr ? 0 : requester->mask)};
     phase_.store(starting, relaxed);  // nobody else can see it yet
     chain_frame* const before = std::exchange(here().chain, &frame_);
     const bool made = make(owner, body);
     chain_frame* const top = std::exchange(here().chain, before);
     if (!made) {
       if (top != &frame_) owner.left_behind() = cut_holds(top, &frame_);
+      end(owner);
       return outcome::finished;
     }
     branch_.prepare(owner.got(), *this, top, &frame_);
@@ -90,11 +92,17 @@ class waiting_body : private branch_end {
     }
   }
 
+  void end(Owner& owner) noexcept {
+    end_frame(frame_);
+    if constexpr (requires { owner.body_over(); }) owner.body_over();
+  }
+
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& w = static_cast<waiting_body&>(self);
     Owner& owner = *w.owner_;
     owner.left_behind() = w.branch_.take_left();
     w.branch_.destroy();
+    w.end(owner);
     if (w.phase_.exchange(ended, acq_rel) == returned_from) {  // S1
       owner.section().body_finished(owner.as_request());
     }

@@ -4,11 +4,14 @@
 // first; a frame says "this section is held, and below it whatever my parent says". Frames never
 // change once they are visible, except that a guard's frame can be marked as let go.
 //
-// Two kinds of frame:
-//   body   lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not counted:
-//          everything that can see it ends before it does.
-//   hold   belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
-//          thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
+// Kinds of frame:
+//   body    lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not counted:
+//           everything of the library's that can see it ends before it does.
+//   member  the root of spawned work's chain (wait_graph.hpp): holds nothing. Not counted either.
+//   hold    belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
+//           thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
+//   copy    of any of these, counted, for somebody else's coroutine: that may be detached and outlive
+//           the body it was started in. Marked as let go when the original ends or is let go.
 //
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
@@ -25,6 +28,7 @@
 
 namespace turnstile::detail {
 
+class scope_members;
 class section_core;
 
 // Where an execution was asked for, and what it calls itself.
@@ -49,14 +53,20 @@ class site {
 };
 
 struct chain_frame {
-  const section_core* section;
-  chain_frame* parent;  // owned share if it is a hold
+  const section_core* section;  // null in a member's
+  chain_frame* parent;          // owned share if it is a hold
   const site* at;
   std::uint32_t mask;  // one bit of each section held from here down; spares most walks
 };
 
+struct hold_frame;
+
+struct uncounted_frame : chain_frame {
+  atomic<hold_frame*> copy{nullptr};  // made by the chain's own threads; owned share
+};
+
 // Aligned so that a frame's kind can be told from its address: see is_hold.
-struct alignas(16) body_frame : chain_frame {};
+struct alignas(16) body_frame : uncounted_frame {};
 
 struct hold_counts {
   atomic<std::uint32_t> shares{1};  // the guard's own
@@ -65,6 +75,8 @@ struct hold_counts {
 
 struct alignas(16) hold_frame : hold_counts, chain_frame {
   site place;
+  scope_members* scope = nullptr;  // of a member's copy
+  hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
 };
 
 // A body's frame may be gone by the time a thread gives up a pointer to it, so the kind must not be
@@ -92,15 +104,27 @@ inline std::uint32_t mask_of(const section_core* s) noexcept {
   return std::uint32_t{1} << ((reinterpret_cast<std::uintptr_t>(s) >> 8) & 31);
 }
 
+// Of a guard that was let go, or of a body that has ended.
+bool gone(const chain_frame& f) noexcept;
+
+// The calling chain without what is gone from its top; null if it has nothing.
+chain_frame* innermost_frame() noexcept;
+
+// Counted frames in place of those that are not, for somebody else's coroutine; a share. When an
+// original ends, end_copy says so.
+chain_frame* keep(chain_frame* top);
+void end_copy(uncounted_frame& f) noexcept;
+
+inline void end_frame(uncounted_frame& f) noexcept {
+  if (f.copy.load(acquire) != nullptr) [[unlikely]]  // E3
+    end_copy(f);
+}
+
 // The calling chain holds `s` (guards let go do not count).
 bool chain_holds(const section_core& s) noexcept;
 
 // Throws reentry_error if the calling chain holds `s`; `at` is the request that asks.
 void refuse_if_held(const section_core& s, const site& at);
-
-// Throws deadlock_error if the calling chain holds `s`: waiting for a request queued there would
-// never end.
-void refuse_wait_if_held(const section_core& s, const site& at);
 
 // A new hold of `s` on top of the calling chain, with a share for the guard and one for the chain.
 hold_frame* make_hold(const section_core& s, const site& at);

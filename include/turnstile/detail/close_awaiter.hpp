@@ -26,8 +26,11 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
     return false;
   }
 
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    tell_of_end();
     suspend_as(h, &end, true);
+    closer::over = &end_of_wait;
     closer::done = &resume_closer;
     section_core& section = *section_;
     section_core::place line;
@@ -46,10 +49,11 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
     return true;
   }
 
-  void await_resume() noexcept { phase_ = phase::awaited; }
+  void await_resume() noexcept { waited(); }
 
  private:
   static outcome end(request&) noexcept { return outcome::closed; }
+  static void end_of_wait(closer& c) noexcept { static_cast<close_awaiter&>(c).turn_has_come(); }
   static void resume_closer(closer& c) noexcept { resume_at_home(static_cast<close_awaiter&>(c)); }
 };
 

@@ -19,6 +19,14 @@
 #define TURNSTILE_CO_AWAIT_COPIES_CLOSURES 0
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define TURNSTILE_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TURNSTILE_THREAD_SANITIZER
+#endif
+#endif
+
 #if defined(__GNUC__)
 #define TURNSTILE_COLD [[gnu::cold, gnu::noinline]]
 #define TURNSTILE_INLINE [[gnu::always_inline]] inline

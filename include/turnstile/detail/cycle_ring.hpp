@@ -27,6 +27,7 @@ namespace turnstile::detail {
 class cycle_ring {
  public:
   using place = ticket_word::place;
+  static constexpr bool arrival_is_place = true;
   struct storage {};
 
   struct private_side : ticket_word::private_side {

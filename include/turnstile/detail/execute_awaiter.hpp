@@ -69,6 +69,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
       }
       return !section.serve_first(line_, *this, own) || stay_here(h);
     }
+    tell_of_wait();
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting: return true;
       case section_core::published::own_served: return stay_here(h);
@@ -79,7 +80,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   }
 
   value await_resume() {
-    phase_ = phase::awaited;
+    waited();
     if (left_ != nullptr) [[unlikely]]
       adopt_holds(*left_);
     return got_.take();
@@ -107,6 +108,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   static outcome begin_body(request& r) noexcept {
     auto& self = static_cast<execute_awaiter&>(r);
+    self.turn_has_come();
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {

@@ -45,6 +45,7 @@ namespace turnstile::detail {
 class inbox_ring {
  public:
   struct place {};
+  static constexpr bool arrival_is_place = false;  // only what is published has one
   struct storage {};
 
   struct private_side {

@@ -44,6 +44,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (arrived_ == arrival::owner) {
       return !section.serve_first(line_, *this, own) || stay_here(h);
     }
+    tell_of_wait();
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting: return true;
       case section_core::published::own_served: return stay_here(h);
@@ -54,7 +55,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   }
 
   Guard await_resume() noexcept {
-    phase_ = phase::awaited;
+    waited();
     return std::apply(
         [this](Data*... data) {
           return Guard(guard_access::own(*section_, *std::exchange(hold_, nullptr)), data...);
@@ -63,7 +64,10 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   }
 
  private:
-  static outcome grant(request&) noexcept { return outcome::granted; }
+  static outcome grant(request& r) noexcept {
+    static_cast<lock_awaiter&>(r).turn_has_come();
+    return outcome::granted;
+  }
 
   std::tuple<Data*...> data_;
   hold_frame* hold_ = nullptr;

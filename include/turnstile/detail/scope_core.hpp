@@ -27,6 +27,7 @@
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/wait_graph.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -50,6 +51,7 @@ class scope_core {
 
   bool idle() const noexcept { return running_.load(acquire) == 0; }  // J1, J2
   void wait(join_awaiter& j) noexcept;                                // j may be gone afterwards
+  scope_members& members() noexcept { return members_; }
   void throw_first_error();
 
  private:
@@ -59,6 +61,7 @@ class scope_core {
   };
 
   void wake_if_idle() noexcept;
+  bool settle(join_awaiter& list) noexcept;
   void put_back(join_awaiter* list) noexcept;
   void push(join_awaiter* first, join_awaiter* last) noexcept;
   void drop_share() noexcept;
@@ -67,32 +70,48 @@ class scope_core {
   atomic<std::size_t> shares_{1};
   atomic<join_awaiter*> joiners_{nullptr};
   atomic<failure*> first_failure_{nullptr};
+  scope_members members_;
 };
 
 class [[nodiscard("nothing is waited for until the result is awaited")]] join_awaiter
     : private suspended<job> {
  public:
-  explicit join_awaiter(scope_core& core) noexcept : core_(&core) {}
-  join_awaiter(const join_awaiter&) = default;
+  join_awaiter(scope_core& core, const std::source_location& where) noexcept
+      : core_(&core), at_({}, where) {}
+  join_awaiter(const join_awaiter& other) noexcept : core_(other.core_), at_(other.at_) {}
   ~join_awaiter() {
     if (waiting_) contract_break("", "a coroutine is destroyed while it waits in join", {});
   }
 
   bool await_ready() const noexcept { return core_->idle(); }
-  void await_suspend(std::coroutine_handle<> h) noexcept {
-    suspend(h);
+  template <class P>
+  void await_suspend(std::coroutine_handle<P> h) {
+    if (here().chain != nullptr) tell_of_wait();
+    this->suspend(h);
     waiting_ = true;
     core_->wait(*this);
   }
   void await_resume() {
     waiting_ = false;
+    end_wait(wait_);
     core_->throw_first_error();
   }
 
  private:
   friend class scope_core;
 
+  void tell_of_wait() {
+    wait_.wants = wait_.scope = &core_->members();
+    wait_.over = &over_;
+    wait_.at = &at_;
+    wait_.name = "async_scope";
+    begin_wait(wait_);
+  }
+
   scope_core* core_;
+  site at_;
+  detail::wait wait_;
+  atomic<bool> over_{false};
   guarded<join_awaiter*> next_joiner_{nullptr};
   bool waiting_ = false;
 };
@@ -105,11 +124,13 @@ class spawned : private branch_end, private job {
       : branch_end(&ended_here),
         job(&begin),
         scope_(&scope),
-        where_(where),
+        at_({}, where),
+        member_(scope.members(), at_),
         branch_(make_branch<A>(std::move(a))) {}
 
   void start(executor_ref on) {
-    branch_.prepare(got_, *this, nullptr);  // never part of the spawner's chain
+    scope_->members().add(member_);
+    branch_.prepare(got_, *this, &member_);  // never part of the spawner's chain
     if (on) {
       on.post(*this);  // this may be gone
     } else {
@@ -125,14 +146,17 @@ class spawned : private branch_end, private job {
     auto* const work = static_cast<spawned*>(&self);
     scope_core& scope = *work->scope_;
     std::exception_ptr error = work->got_.error();
-    const std::source_location where = work->where_;
+    const std::source_location where = work->at_.where;
+    end_frame(work->member_);
+    scope.members().remove(work->member_);
     delete work;
     scope.ended(std::move(error), where);
     return {};
   }
 
   scope_core* scope_;
-  std::source_location where_;
+  site at_;
+  member_frame member_;
   result<kept<awaited<A>>> got_;
   branch<kept<awaited<A>>> branch_;
 };

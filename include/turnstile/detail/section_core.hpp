@@ -102,6 +102,9 @@ class section_core : private job {
   // The same without ever running a body here.
   published publish_only(request& r, place p) noexcept;
 
+  // After arrive said queued, by who does not want its place any more.
+  void give_up(place p) noexcept;
+
   // Closing takes a place in line like any request; the one that gets it adds its closer and then
   // serves or publishes a request whose outcome is `closed`.
   arrival close(place& p) noexcept { return ring_.close(p); }
@@ -119,7 +122,8 @@ class section_core : private job {
   // Waiters of close, newest first; `closed_list` when it is done.
   struct closer {
     guarded<closer*> next;
-    void (*done)(closer&) noexcept;
+    void (*over)(closer&) noexcept;  // the section will be held by nobody any more
+    void (*done)(closer&) noexcept;  // and nobody touches it any more
   };
   bool add_closer(closer& c) noexcept;  // false: closed already
   void finish_close() noexcept;
@@ -138,6 +142,7 @@ class section_core : private job {
   bool serve(request* r, request* own, int most_bodies) noexcept;
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve_next() noexcept;
+  request* after_nobody() noexcept;
   void go_on(request* r, batch& done) noexcept;
   void finish_closing(batch& done) noexcept;
   void pass_to_executor(request& r) noexcept;

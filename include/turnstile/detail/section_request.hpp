@@ -4,6 +4,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/execute_options.hpp>
 
@@ -45,14 +46,15 @@ class section_request : protected suspended<request> {
     if (phase_ != phase::fresh) [[unlikely]]
       misused(phase_);
     phase_ = phase::awaited;
-    if (here().chain != nullptr) [[unlikely]]
+    if (const chain_frame* const top = here().chain; top != nullptr && top->mask != 0) [[unlikely]]
       check_reentry();
   }
 
   bool must_hop() const noexcept { return resume_on_ && resume_on_ != here().runs_on; }
 
-  void suspend_as(std::coroutine_handle<> h, step start, bool may_wait) noexcept {
-    suspend(h, resume_on_ ? resume_on_ : here().runs_on);
+  template <class P>
+  void suspend_as(std::coroutine_handle<P> h, step start, bool may_wait) noexcept {
+    this->suspend(h, resume_on_ ? resume_on_ : here().runs_on);
     back_to = resume_on_ ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
@@ -61,7 +63,8 @@ class section_request : protected suspended<request> {
 
   // The request was served by this very call: the coroutine need not suspend, unless others wait for
   // the thread.
-  bool stay_here(std::coroutine_handle<> h) noexcept {
+  template <class P>
+  bool stay_here(std::coroutine_handle<P> h) noexcept {
     give_up_waiting();
     return turn_is_over() && give_turn(h);
   }
@@ -70,14 +73,38 @@ class section_request : protected suspended<request> {
     phase_ = phase::awaited;
   }
 
+  // After it arrived as queued, and before it is published: the wait is told to the graph. Throws
+  // deadlock_error if it would never end; its place in line is left to nobody.
+  void tell_of_wait() {
+    if (chain_ != nullptr) [[unlikely]]
+      tell_or_leave();
+  }
+  // Before the section is closed: the wait for all that was accepted.
+  void tell_of_end() {
+    if (here().chain != nullptr) [[unlikely]]
+      tell();
+  }
+  // By whoever serves it, when its turn has come and before anything is done with the section.
+  void turn_has_come() noexcept {
+    if (wait_.where != told::not_at_all) [[unlikely]]
+      over_.store(true, release);  // G1
+  }
+  // By the waiter when it goes on.
+  void waited() noexcept {
+    phase_ = phase::awaited;
+    end_wait(wait_);
+  }
+
   // The request is served; only the thread is given to others.
-  bool give_turn(std::coroutine_handle<> h) noexcept {
-    suspend(h);
+  template <class P>
+  bool give_turn(std::coroutine_handle<P> h) noexcept {
+    this->suspend(h);
     resume_at_home(*this);  // this may be gone
     return true;
   }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {
+    end_wait(wait_);
     section_->count_refusal();
     throw section_closed(section_->label());
   }
@@ -90,6 +117,8 @@ class section_request : protected suspended<request> {
   section_core::place line_;
 
  private:
+  void tell();
+  void tell_or_leave();
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
@@ -104,6 +133,9 @@ class section_request : protected suspended<request> {
                                           : "an execution is awaited twice",
                    at_.where);
   }
+
+  wait wait_;
+  atomic<bool> over_{false};
 };
 
 }  // namespace turnstile::detail

@@ -81,6 +81,9 @@ class submitted_result {
     }
   }
 
+  // By the body's side, when it has ended and before the section is left.
+  void body_over() noexcept { over_.store(true, release); }  // G1
+
   section_core* section_;
   site at_;
   result<R> got_;
@@ -96,6 +99,7 @@ class submitted_result {
   }
 
   atomic<std::uint8_t> word_;
+  atomic<bool> over_{false};                     // of waits for this: wait_graph.hpp
   bool awaited_ = false;                         // the handle's side
   guarded<handle_awaiter<R>*> waiter_{nullptr};  // H2
   const std::string name_;  // the section may be gone when something is reported
@@ -116,12 +120,13 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     if (std::exchange(state_->awaited_, true)) misused("an execution_handle is awaited twice");
     if (state_->ready()) return true;
     // Not ready, so its request is in the section's line: if we hold that section, for ever.
-    if (here().chain != nullptr) refuse_wait_if_held(*state_->section_, state_->at_);
+    if (here().chain != nullptr) tell_of_wait();
     return false;
   }
 
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
-    suspend(h);
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) noexcept {
+    this->suspend(h);
     waiting_ = true;
     state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
@@ -136,6 +141,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 
   R await_resume() {
     waiting_ = false;
+    end_wait(wait_);
     return state_->got_.take();
   }
 
@@ -143,11 +149,23 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   friend class submitted_result<R>;
   void resume() noexcept { resume_at_home(*this); }
 
+  // Until its body has ended, whoever holds its section is in the way.
+  void tell_of_wait() {
+    wait_.wants = state_->section_;
+    wait_.scope = nullptr;
+    wait_.over = &state_->over_;
+    wait_.at = &state_->at_;
+    wait_.name = state_->name_;
+    wait_.id = state_->id_;
+    begin_wait(wait_);
+  }
+
   [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {
     contract_break(label_of(state_->name_, state_->id_), what, state_->at_.where);
   }
 
   submitted_result<R>* state_;
+  wait wait_;
   bool waiting_ = false;
 };
 
@@ -192,6 +210,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   request& as_request() noexcept { return *this; }
   result<value>& got() noexcept { return this->got_; }
   chain_frame*& left_behind() noexcept { return left_; }
+  using base::body_over;
 
  private:
   ~submitted() override {
@@ -206,6 +225,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
       self.left_ = run_held(*self.section_, nullptr, self.at_, [&self] {
         self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
       });
+      self.body_over();
       return outcome::finished;
     }
   }

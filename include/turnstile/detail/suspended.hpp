@@ -1,14 +1,28 @@
 // suspended.hpp - a coroutine that waits for the library, as a job that brings it back.
 #pragma once
 
+#include <turnstile/detail/chain_promise.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/transfer.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <utility>
 
 namespace turnstile::detail {
+
+// The calling chain, for a coroutine that waits: a share. Only the library's own coroutines end before
+// the bodies do that they were started in.
+template <class P>
+chain_frame* chain_for(std::coroutine_handle<P>) {
+  chain_frame* const top = here().chain;
+  if constexpr (std::derived_from<P, chain_promise>) {
+    return share(top);
+  } else {
+    return top == nullptr ? nullptr : keep(top);
+  }
+}
 
 // Base is job or request. The coroutine goes on as the chain it suspended as, on the executor it is
 // sent home to; without one, on the thread that sends it, through that thread's trampoline.
@@ -16,13 +30,17 @@ template <class Base>
 class suspended : public Base {
  protected:
   // Before anybody else can see this.
-  void suspend(std::coroutine_handle<> h, executor_ref back) noexcept {
+  template <class P>
+  void suspend(std::coroutine_handle<P> h, executor_ref back) noexcept {
     waiter_ = h.address();
-    chain_ = share(here().chain);
+    chain_ = chain_for(h);
     this->work_ = back ? &resume : &resume_here;
     this->home_ = back;
   }
-  void suspend(std::coroutine_handle<> h) noexcept { suspend(h, here().runs_on); }
+  template <class P>
+  void suspend(std::coroutine_handle<P> h) noexcept {
+    suspend(h, here().runs_on);
+  }
 
   // suspend turned out not to be needed.
   void stay() noexcept { drop(chain_); }

@@ -7,7 +7,11 @@
 #include TURNSTILE_THREAD_SEAM
 #else
 
+#include <turnstile/detail/config.hpp>
+
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -17,6 +21,26 @@ using std::mutex;
 using std::thread;
 using std::chrono::steady_clock;
 using std::this_thread::sleep_for;
+
+// A pair for Dekker's question, where two threads each store and then look at what the other stores,
+// and one of them often, the other hardly ever: with a light fence in one and a heavy one in the other,
+// not both look too early. lib/registry/fences.cpp.
+#if defined(TURNSTILE_THREAD_SANITIZER)
+// It does not know fences. Of two changes of one word, the second sees what came before the first.
+inline constinit std::atomic<std::uint32_t> order_of_fences{0};
+inline void light_fence() noexcept { order_of_fences.fetch_add(1, std::memory_order_acq_rel); }
+inline void heavy_fence() noexcept { order_of_fences.fetch_add(1, std::memory_order_acq_rel); }
+#else
+extern const bool heavy_reaches_all;  // else the light one has to be a real fence
+inline void light_fence() noexcept {
+  if (heavy_reaches_all) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+void heavy_fence() noexcept;
+#endif
 
 // `full`, or `small` for a checker, which has to reach the end of a queue or of a turn in few steps.
 template <class T>

@@ -63,6 +63,7 @@ class ticket_ring {
 
  public:
   using place = ticket_word::place;
+  static constexpr bool arrival_is_place = true;  // even before it is published
 
   // The cells that a ring has without allocating. Beside the ring, so that the word and the cells
   // lie on lines of their own.

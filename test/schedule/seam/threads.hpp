@@ -2,17 +2,26 @@
 #pragma once
 
 #include "schedule/checker/world.hpp"
+#include "schedule/seam/atomic.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
 namespace turnstile::detail {
 
+inline constinit atomic<std::uint32_t> order_of_fences{0};
+
 class mutex {
  public:
-  mutex() noexcept { schedule::begin_life(&place_); }
-  ~mutex() { schedule::end_life(&place_); }
+  constexpr mutex() noexcept {
+    if (!std::is_constant_evaluated()) schedule::begin_life(&place_);
+  }
+  constexpr ~mutex() {
+    if (!std::is_constant_evaluated()) schedule::end_life(&place_);
+  }
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 
@@ -54,6 +63,11 @@ struct steady_clock {
 
   static time_point now() noexcept { return time_point(schedule::now()); }
 };
+
+// As in the real build for a thread sanitizer: one of two comes first, and the second sees what the
+// other's thread did before.
+inline void light_fence() noexcept { order_of_fences.fetch_add(1, acq_rel); }
+inline void heavy_fence() noexcept { order_of_fences.fetch_add(1, acq_rel); }
 
 inline void sleep_for(std::chrono::nanoseconds time) noexcept { schedule::pause(time); }
 

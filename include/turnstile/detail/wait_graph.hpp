@@ -1,0 +1,139 @@
+// wait_graph.hpp - who waits for what, so that a wait that would never end is refused.
+//
+// A wait is told to the graph if the chain that waits has anything that others may wait for: sections
+// that it holds, or the scope it was spawned in (its root is then a member_frame). It points to a
+// section, whoever holds that, or to a scope. A chain that has nothing pays one test.
+//
+// Shape     Nodes are sections and scopes, by address. A wait w is an edge from every node that its
+//           chain has to the one it wants: none of them is given back before w ends.
+//             told in the table   under the graph's lock, by each node of its chain
+//             told in the frame   member_frame::waits, for a chain that has its scope only: no lock,
+//                                 and found from the scope's list of members
+//           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
+//           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
+//           Each new wait is told first and then looks, under the lock, for a way along the edges back
+//           to its own chain. A cycle is closed by some edge that comes last, and its search finds it.
+//
+// Edges     G1  over.store(release), then the node is handed on (W1, R2, S1), perhaps often, then its
+//               holder waits and takes the lock; or that holder is who searches -> over.load(acquire).
+//               So the last edge of a way that comes back is not over, because who searches has the
+//               node it wants; hence its chain still has what the edge before wants; and so on to the
+//               first: all of them were there at one instant
+//           G2  waits.store, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
+//               the member finds its scope watched and searches under the lock, or whoever watches
+//               finds its wait
+//           G3  waits.store(null), light_fence, watched.load -> the lock: as G2, so that a wait found
+//               in a frame lives until the search that found it is over
+//           G4  a join is over when, under the lock, its scope is idle (scope_core): work spawned later
+//               finds it over
+//
+// Progress  The graph's lock is held for a search: over the waits that are told and can be reached.
+//           Whoever waits while holding something blocks its thread for that long. In the frame:
+//           wait-free.
+//
+// Dangers   Nothing that a wait wants is touched but by its address: a section may be gone once over is
+//           set. A scope is touched only while a join of it is told and not over.
+//           A guard may be unlocked by any thread meanwhile, so a way that was found is looked at
+//           once more.
+//
+// Proof     test/schedule (wait graph), model wait_edges; test/registry (deadlock), test/stress (nesting)
+//
+// Source    wait-for edges published before they are chased: the probes of Chandy, Misra and Haas (1983).
+//           Sections as nodes, joins and frames in the same graph are ours.
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/chain.hpp>
+#include <turnstile/detail/config.hpp>
+#include <turnstile/detail/threads.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace turnstile::detail {
+
+class scope_members;
+struct wait;
+
+// The root of the chain of spawned work, and of each of its parallel children.
+struct alignas(16) member_frame : uncounted_frame {
+  member_frame(scope_members& s, const site& where) noexcept
+      : uncounted_frame{{nullptr, nullptr, &where, 0}}, scope(&s) {}
+
+  scope_members* scope;
+  atomic<wait*> waits{nullptr};          // G2, G3
+  guarded<member_frame*> next{nullptr};  // under the scope's lock
+  guarded<member_frame*> previous{nullptr};
+};
+
+inline bool is_member(const chain_frame* f) noexcept {
+  return !is_hold(f) && f->section == nullptr;
+}
+
+// The work of a scope that has not ended.
+class scope_members {
+ public:
+  scope_members() noexcept = default;
+  ~scope_members();
+  scope_members(const scope_members&) = delete;
+  scope_members& operator=(const scope_members&) = delete;
+
+  void add(member_frame& m) noexcept;
+  void remove(member_frame& m) noexcept;
+
+ private:
+  friend class wait_graph;
+
+  alignas(cache_line) atomic<bool> watched_{false};  // for good, once somebody's wait can lead here
+  alignas(cache_line) mutex lock_;
+  guarded<member_frame*> first_{nullptr};
+};
+
+enum class told : std::uint8_t { not_at_all, in_frame, in_table };
+
+// One wait, in the frame of who waits.
+struct wait {
+  wait() noexcept = default;
+  wait(const wait&) noexcept {}  // what is not told yet has nothing to be copied
+  wait& operator=(const wait&) = delete;
+
+  // Written by the waiter before it is told.
+  const void* wants;
+  scope_members* scope;      // the same, if it is one
+  const atomic<bool>* over;  // G1
+  const site* at;
+  std::string_view name;  // of what it wants; empty: that has no name, but a number
+  std::uint32_t id;
+
+  // Written by begin_wait.
+  chain_frame* by;  // the chain that waits, and keeps these frames meanwhile
+  told where = told::not_at_all;
+  std::uint8_t links;  // under the lock, as everything from here on: lists that it is in
+  std::array<std::uintptr_t, 3> next;
+  std::uint64_t seen;          // by the search of that number, which came
+  wait* from;                  // from this one, whose node the chain has
+  const chain_frame* through;  // in this frame
+  wait* behind;                // to be looked at after this one
+};
+
+// The calling chain is about to wait. Throws deadlock_error if the wait would never end, and then it
+// is not told. Otherwise end_wait follows, by the waiter, when it goes on.
+void begin_wait(wait& w);
+void end_told_wait(wait& w) noexcept;
+
+inline void end_wait(wait& w) noexcept {
+  if (w.where != told::not_at_all) [[unlikely]]
+    end_told_wait(w);
+}
+
+// Keeps every search out, and with it everybody who might tell a wait of a watched scope: G4.
+class no_search {
+ public:
+  no_search() noexcept;
+  ~no_search();
+  no_search(const no_search&) = delete;
+  no_search& operator=(const no_search&) = delete;
+};
+
+}  // namespace turnstile::detail
