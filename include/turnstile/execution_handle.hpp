@@ -16,8 +16,8 @@ namespace turnstile {
 ///
 /// Threads    used by one thread at a time
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where the body ended
-/// Throws     what the body throws, or what refused the request; deadlock_error if the awaiting chain
-///            holds the section that the execution waits for
+/// Throws     what the body throws, or what refused the request; deadlock_error if the wait would
+///            never end; then the handle can be awaited again
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
  public:

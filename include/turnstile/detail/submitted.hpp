@@ -117,11 +117,10 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   }
 
   bool await_ready() {
-    if (std::exchange(state_->awaited_, true)) misused("an execution_handle is awaited twice");
-    if (state_->ready()) return true;
-    // Not ready, so its request is in the section's line: if we hold that section, for ever.
-    if (here().chain != nullptr) tell_of_wait();
-    return false;
+    if (state_->awaited_) misused("an execution_handle is awaited twice");
+    if (!state_->ready() && here().chain != nullptr) tell_of_wait();  // refused: may be awaited again
+    state_->awaited_ = true;
+    return state_->ready();
   }
 
   template <class P>
