@@ -226,12 +226,18 @@ std::optional<deadlock_error> wait_graph::refusal(wait& w) {
 
 namespace {
 
-// True: somebody's wait leads to the scope.
-bool tell_in_frame(wait& w) noexcept {
+void tell_in_frame(wait& w) noexcept {
   w.where = told::in_frame;
   static_cast<member_frame*>(w.by)->waits.store(&w, release);  // G2
+}
+
+// True: that is all. Otherwise somebody's wait leads to the scope. A wait that may be refused is told
+// under the lock, so that nobody else is refused because of it.
+bool told_without_search(wait& w) noexcept {
+  if (wait_graph::watched(w)) return false;
+  tell_in_frame(w);
   light_fence();
-  return wait_graph::watched(w);
+  return !wait_graph::watched(w);
 }
 
 // Under the lock.
@@ -251,9 +257,11 @@ void begin_wait(wait& w) {
   if (w.by == nullptr) return;
   w.seen = 0;
   const bool has_scope_only = is_member(w.by);
-  if (has_scope_only && !tell_in_frame(w)) return;
+  if (has_scope_only && told_without_search(w)) return;
   const no_search other;
-  if (!has_scope_only) {
+  if (has_scope_only) {
+    tell_in_frame(w);
+  } else {
     w.where = told::in_table;
     graph.insert(w);
   }

@@ -21,7 +21,8 @@
 //               first: all of them were there at one instant
 //           G2  waits.store, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
 //               the member finds its scope watched and searches under the lock, or whoever watches
-//               finds its wait
+//               finds its wait. If the scope is watched from the start, the wait is told under the
+//               lock: one that is about to be refused must not make anybody else's a cycle
 //           G3  waits.store(null), light_fence, watched.load -> the lock: as G2, so that a wait found
 //               in a frame lives until the search that found it is over
 //           G4  a join is over when, under the lock, its scope is idle (scope_core): work spawned later
