@@ -23,6 +23,7 @@
 #include <turnstile/detail/body.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/execute_options.hpp>
 
 #include <coroutine>
