@@ -7,7 +7,7 @@ namespace turnstile::detail {
 void section_request::tell() {
   wait_.wants = section_;
   wait_.scope = nullptr;
-  wait_.over = &over_;
+  wait_.over = &wait_.has_ended;
   wait_.at = &at_;
   wait_.name = section_->name();
   wait_.id = section_->id();

@@ -58,6 +58,7 @@ class section_request : protected suspended<request> {
     back_to = resume_on_ ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
+    ::new (static_cast<void*>(&wait_)) own_wait;
     phase_ = phase::waiting;
   }
 
@@ -70,6 +71,7 @@ class section_request : protected suspended<request> {
   }
   void give_up_waiting() noexcept {
     stay();
+    end_wait(wait_);
     phase_ = phase::awaited;
   }
 
@@ -79,20 +81,15 @@ class section_request : protected suspended<request> {
     if (chain_ != nullptr) [[unlikely]]
       tell_or_leave();
   }
-  // Before the section is closed: the wait for all that was accepted.
-  void tell_of_end() {
-    if (here().chain != nullptr) [[unlikely]]
-      tell();
-  }
   // By whoever serves it, when its turn has come and before anything is done with the section.
   void turn_has_come() noexcept {
     if (wait_.where != told::not_at_all) [[unlikely]]
-      over_.store(true, release);  // G1
+      wait_.has_ended.store(true, release);  // G1
   }
   // By the waiter when it goes on.
-  void waited() noexcept {
-    phase_ = phase::awaited;
-    end_wait(wait_);
+  TURNSTILE_INLINE void waited() noexcept {
+    if (phase_ != phase::awaited) [[unlikely]]
+      came_back();
   }
 
   // The request is served; only the thread is given to others.
@@ -103,8 +100,10 @@ class section_request : protected suspended<request> {
     return true;
   }
 
+  // Tells the wait to the graph. Throws deadlock_error.
+  void tell();
+
   [[noreturn]] TURNSTILE_COLD void refuse() {
-    end_wait(wait_);
     section_->count_refusal();
     throw section_closed(section_->label());
   }
@@ -117,8 +116,15 @@ class section_request : protected suspended<request> {
   section_core::place line_;
 
  private:
-  void tell();
+  struct own_wait : wait {
+    atomic<bool> has_ended{false};
+  };
+
   void tell_or_leave();
+  TURNSTILE_COLD void came_back() noexcept {
+    if (phase_ == phase::waiting) end_wait(wait_);
+    phase_ = phase::awaited;
+  }
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
@@ -134,8 +140,10 @@ class section_request : protected suspended<request> {
                    at_.where);
   }
 
-  wait wait_;
-  atomic<bool> over_{false};
+  // Made by suspend_as: what need not wait does not pay for it.
+  union {
+    own_wait wait_;
+  };
 };
 
 }  // namespace turnstile::detail
