@@ -8,6 +8,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <atomic>
 #include <deque>
 #include <doctest/doctest.h>
 #include <exception>
@@ -779,6 +780,21 @@ TEST_SUITE("registry") {
     }
   }
 
+  TEST_CASE("deadlock: a scope that may go on is joined inside a section without an error") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    async_scope scope;
+    gate g;
+    gate join;
+    fate f;
+    const foreign x = run(lock_then_join(a, join, scope), f);
+    scope.spawn(after(g, b));
+    join.open();
+    CHECK_FALSE(f.over);
+    g.open();
+    CHECK(f.well());
+  }
+
   // --- foreign coroutines -------------------------------------------------------------------------
 
   TEST_CASE("foreign: one that outlives the body it was started in waits on its own") {
@@ -899,18 +915,362 @@ TEST_SUITE("registry") {
     for (critical_section* s : {&a, &b, &c}) check_usable(*s);
   }
 
-  TEST_CASE("deadlock: a scope that may go on is joined inside a section without an error") {
+  TEST_CASE("foreign: one that is resumed elsewhere takes its part of the chain with it") {
     critical_section a{"a"};
     critical_section b{"b"};
-    async_scope scope;
-    gate g;
-    gate join;
+    critical_section c{"c"};
+    loop l;
     fate f;
-    const foreign x = run(lock_then_join(a, join, scope), f);
-    scope.spawn(after(g, b));
-    join.open();
-    CHECK_FALSE(f.over);
+    fate other;
+    gate g;
+    auto held = support::hold(c);
+    auto guards = [](critical_section& mine, critical_section& via, critical_section& next,
+                     loop& on, fate& what) -> foreign {
+      try {
+        const section_guard guard = co_await mine.lock({.resume_on = on});
+        co_await via.execute([] {}, {.resume_on = on});
+        co_await next.execute([] {});
+      } catch (...) {
+        what.error = std::current_exception();
+      }
+      what.over = true;
+    };
+    const foreign x = guards(a, c, b, l, f);
+    l.run();
+    const foreign y = run(hold_then(b, g, a), other);
     g.open();
+    held.unlock();
+    CHECK_FALSE(f.over);
+    l.run();
+    CHECK(f.names() == strings{"b", "a", "b"});
+    CHECK(other.well());
+    for (critical_section* each : {&a, &b, &c}) check_usable(*each);
+  }
+
+  // --- close --------------------------------------------------------------------------------------
+
+  TEST_CASE("deadlock: a section is closed whose holder waits for us, and stays open") {
+    for (const bool close_last : {true, false}) {
+      critical_section mine{"mine"};
+      critical_section theirs{"theirs"};
+      gate g[2];
+      fate closes;
+      fate enters;
+      auto closing = [&]() -> task<> {
+        const section_guard held = co_await mine.lock();
+        co_await g[0];
+        co_await theirs.close();
+      };
+      const foreign x = run(closing(), closes);
+      const foreign y = run(hold_then(theirs, g[1], mine), enters);
+      g[close_last ? 1 : 0].open();
+      g[close_last ? 0 : 1].open();
+      CHECK((close_last ? closes : enters).refused());
+      CHECK((close_last ? enters : closes).well());
+      if (close_last) {
+        CHECK(closes.names() == strings{"theirs", "mine", "theirs"});
+        check_usable(theirs);
+      } else {
+        CHECK_THROWS_AS(theirs.try_execute([] {}), section_closed);
+      }
+      check_usable(mine);
+    }
+  }
+
+  TEST_CASE("deadlock: a section is closed for the second time, whose holder waits for us") {
+    critical_section mine{"mine"};
+    critical_section theirs{"theirs"};
+    gate g[2];
+    fate first;
+    fate second;
+    fate enters;
+    auto closing = [&]() -> task<> {
+      const section_guard held = co_await mine.lock();
+      co_await g[0];
+      co_await theirs.close();
+    };
+    auto only_close = [&]() -> task<> { co_await theirs.close(); };
+    const foreign x = run(closing(), second);
+    const foreign y = run(hold_then(theirs, g[1], mine), enters);
+    const foreign z = run(only_close(), first);
+    g[1].open();
+    CHECK_FALSE(first.over);
+    g[0].open();
+    CHECK(second.refused());
+    CHECK(enters.well());
+    CHECK(first.well());
+    sync_wait(theirs.close());
+    check_usable(mine);
+  }
+
+  // --- what is over, or let go, is no wait --------------------------------------------------------
+
+  TEST_CASE("deadlock: a wait whose turn has come is over, though its chain has not gone on yet") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    loop later;
+    gate g;
+    fate fa;
+    fate fb;
+    section_guard busy = support::hold(b);
+    auto hops = [&]() -> task<> {
+      const section_guard held = co_await a.lock();
+      co_await b.execute([] {}, {.resume_on = later});
+    };
+    const foreign x = run(hops(), fa);
+    const foreign y = run(hold_then(b, g, a), fb);
+    busy.unlock();
+    CHECK(later.pending() == 1);
+    CHECK_FALSE(fa.over);
+    // The other one has b now and waits for a, whose holder only has to be resumed.
+    g.open();
+    CHECK_FALSE(fb.over);
+    later.run();
+    CHECK(fa.well());
+    CHECK(fb.well());
+  }
+
+  TEST_CASE("deadlock: a wait that is over is forgotten while its chain still holds the rest") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    gate g[2];
+    fate fa;
+    fate fb;
+    section_guard busy = support::hold(b);
+    auto twice = [&]() -> task<> {
+      const section_guard held = co_await a.lock();
+      co_await enter(b);
+      co_await g[0];
+    };
+    const foreign x = run(twice(), fa);
+    busy.unlock();
+    const foreign y = run(hold_then(b, g[1], a), fb);
+    g[1].open();
+    CHECK_FALSE(fb.over);
+    g[0].open();
+    CHECK(fa.well());
+    CHECK(fb.well());
+  }
+
+  TEST_CASE("deadlock: a guard that another thread has unlocked meanwhile is not in the way") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    for (const bool on_top : {true, false}) {
+      critical_section c{"c"};
+      gate ga;
+      gate gb;
+      fate fa;
+      fate fb;
+      section_guard elsewhere;
+      auto gives_away = [&]() -> task<> {
+        elsewhere = co_await a.lock();
+        section_guard above;
+        if (!on_top) above = co_await c.lock();
+        co_await ga;
+        co_await enter(b);
+      };
+      const foreign x = run(gives_away(), fa);
+      const foreign y = run(hold_then(b, gb, a), fb);
+      ga.open();
+      CHECK(b.statistics().waiters == 1);
+      section_guard again;
+      std::thread([&] {
+        elsewhere.unlock();
+        again = support::hold(a);
+      }).join();
+      gb.open();
+      CHECK(a.statistics().waiters == 1);
+      CHECK_FALSE(fb.over);
+      again.unlock();
+      CHECK(fa.well());
+      CHECK(fb.well());
+      for (critical_section* s : {&a, &b, &c}) check_usable(*s);
+    }
+  }
+
+  TEST_CASE("deadlock: our own guard, unlocked by another thread, closes no cycle") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section c{"c"};
+    gate ga;
+    gate gb;
+    fate fa;
+    fate fb;
+    section_guard elsewhere;
+    auto gives_away = [&]() -> task<> {
+      const section_guard kept = co_await c.lock();
+      elsewhere = co_await a.lock();
+      co_await ga;
+      co_await enter(b);
+    };
+    const foreign x = run(gives_away(), fa);
+    const foreign y = run(hold_then(b, gb, a), fb);
+    section_guard again;
+    std::thread([&] {
+      elsewhere.unlock();
+      again = support::hold(a);
+    }).join();
+    gb.open();
+    ga.open();
+    CHECK_FALSE(fa.over);
+    again.unlock();
+    CHECK(fa.well());
+    CHECK(fb.well());
+  }
+
+  TEST_CASE("deadlock: two that only wait for the same section are no cycle") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section c{"c"};
+    gate g[2];
+    fate f[2];
+    section_guard busy = support::hold(c);
+    const foreign x = run(hold_then(a, g[0], c), f[0]);
+    const foreign y = run(hold_then(b, g[1], c), f[1]);
+    g[0].open();
+    g[1].open();
+    busy.unlock();
+    CHECK(f[0].well());
+    CHECK(f[1].well());
+  }
+
+  // --- not seen -----------------------------------------------------------------------------------
+
+  TEST_CASE("not seen: a guard that one child left behind while its sibling waits") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    gate g;
+    fate fa;
+    fate fb;
+    section_guard left;
+    auto leaves = [&]() -> task<> { left = co_await a.lock(); };
+    auto children = [&]() -> task<> { co_await when_all(leaves(), after(g, b)); };
+    const foreign x = run(children(), fa);
+    const foreign y = run(lock_then(b, g, a), fb);
+    g.open();
+    CHECK_FALSE(fa.over);
+    CHECK_FALSE(fb.over);
+    left.unlock();
+    CHECK(fa.well());
+    CHECK(fb.well());
+  }
+
+  // --- other kinds of section, other threads ------------------------------------------------------
+
+  TEST_CASE("deadlock: through synchronized data") {
+    synchronized<int> a{1, {.name = "a"}};
+    synchronized<int> b{2, {.name = "b"}};
+    gate g[2];
+    fate f[2];
+    auto transfer = [](synchronized<int>& from, synchronized<int>& to, gate& at) -> task<> {
+      auto body = [&](int& mine) -> task<> {
+        co_await at;
+        co_await to.execute([&mine](int& theirs) { std::swap(mine, theirs); });
+      };
+      co_await from.execute(body);
+    };
+    const foreign x = run(transfer(a, b, g[0]), f[0]);
+    const foreign y = run(transfer(b, a, g[1]), f[1]);
+    g[0].open();
+    g[1].open();
+    CHECK(f[1].names() == strings{"a", "b", "a"});
+    CHECK(f[0].well());
+    CHECK(sync_wait(a.execute([](int& v) { return v; })) == 2);
+    CHECK(sync_wait(b.execute([](int& v) { return v; })) == 1);
+  }
+
+  TEST_CASE("deadlock: between sections that are bound to executors of their own") {
+    loop la;
+    loop lb;
+    critical_section a{section_options{.name = "a", .executor = la}};
+    critical_section b{section_options{.name = "b", .executor = lb}};
+    gate g[2];
+    fate f[2];
+    const auto run_both = [&] {
+      while (la.run() + lb.run() != 0) {
+      }
+    };
+    const foreign x = run(hold_then(a, g[0], b), f[0]);
+    const foreign y = run(lock_then(b, g[1], a), f[1]);
+    run_both();
+    g[0].open();
+    run_both();
+    CHECK_FALSE(f[0].over);
+    g[1].open();
+    run_both();
+    CHECK(f[1].names() == strings{"a", "b", "a"});
+    CHECK(f[0].well());
+    check_from(la, a);
+    check_from(lb, b);
+  }
+
+  TEST_CASE("deadlock: chains that have changed threads meanwhile") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    thread_pool first{1};
+    thread_pool second{1};
+    gate g[2];
+    auto hop = [](executor_ref to, critical_section& mine, gate& at,
+                  critical_section& next) -> task<> {
+      const section_guard held = co_await mine.lock();
+      co_await schedule_on(to, pass(at));
+      co_await schedule_on(to, enter(next));
+    };
+    std::thread opener([&] {
+      while (g[0].waiting() == 0 || g[1].waiting() == 0) std::this_thread::yield();
+      g[0].open();
+      support::wait_for_waiters(b, 1);
+      g[1].open();
+    });
+    CHECK_THROWS_AS(sync_wait(when_all(schedule_on(first, hop(second, a, g[0], b)),
+                                       schedule_on(second, hop(first, b, g[1], a)))),
+                    deadlock_error);
+    opener.join();
+    check_usable(a);
+    check_usable(b);
+  }
+
+  TEST_CASE("deadlock: threads that block in each other's way") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    std::atomic<int> refused{0};
+    std::atomic<int> inside_both{0};
+    const auto blocks = [&](critical_section& mine, critical_section& next) {
+      sync_wait(mine.execute([&] {
+        ++inside_both;
+        while (inside_both.load() != 2) std::this_thread::yield();
+        try {
+          sync_wait(next.execute([] {}));
+        } catch (const deadlock_error&) {
+          ++refused;
+        }
+      }));
+    };
+    std::thread one([&] { blocks(a, b); });
+    std::thread other([&] { blocks(b, a); });
+    one.join();
+    other.join();
+    CHECK(refused >= 1);
+    for (critical_section* s : {&a, &b}) {
+      while (s->statistics().held) std::this_thread::yield();
+      check_usable(*s);
+    }
+  }
+
+  TEST_CASE("deadlock: a guard of a plain thread counts in a cycle") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    gate g;
+    fate f;
+    const foreign x = run(hold_then(b, g, a), f);
+    section_guard mine = std::move(a.try_lock().value());
+    std::thread([&] { g.open(); }).join();
+    CHECK(a.statistics().waiters == 1);
+    CHECK_THROWS_AS(sync_wait(enter(b)), deadlock_error);
+    CHECK_THROWS_AS(sync_wait(b.lock()), deadlock_error);
+    mine.unlock();
     CHECK(f.well());
+    check_usable(a);
+    check_usable(b);
   }
 }
