@@ -109,6 +109,7 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
   c->mask = f.mask;
   c->place = *f.at;
   c->at = &c->place;
+  c->is_copy = true;
   return c;
 }
 
@@ -135,15 +136,15 @@ hold_frame* copy_of(uncounted_frame& f) {
   return known;
 }
 
-bool counted(const chain_frame* f) noexcept {
-  while (f != nullptr && is_hold(f)) f = f->parent;
-  return f == nullptr;
+// Then so is everything below it.
+bool is_copy(const chain_frame& f) noexcept {
+  return is_hold(&f) && static_cast<const hold_frame&>(f).is_copy;
 }
 
 }  // namespace
 
 chain_frame* keep(chain_frame* top) {
-  if (counted(top)) return share(top);
+  if (top == nullptr || is_copy(*top)) return share(top);
   return is_hold(top) ? copy_of(static_cast<hold_frame&>(*top))
                       : copy_of(static_cast<uncounted_frame&>(*top));
 }

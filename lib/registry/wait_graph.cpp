@@ -95,8 +95,9 @@ class wait_graph {
   std::array<std::uint32_t, buckets> wanted_{};    // how many waits in the table want such a node
   std::size_t watched_scopes_ = 0;
   std::uint64_t search_ = 0;
-  wait* last_ = nullptr;         // to be looked at
-  const wait* found_ = nullptr;  // wants a node of the chain that searches
+  wait* last_ = nullptr;              // to be looked at
+  const wait* found_ = nullptr;       // wants a node of the chain that searches
+  const chain_frame* own_ = nullptr;  // which has it in this frame
 };
 
 namespace {
@@ -156,7 +157,8 @@ bool wait_graph::closed(wait& w) noexcept {
   w.behind = nullptr;
   last_ = &w;
   for (wait* at = &w; at != nullptr; at = at->behind) {
-    if (frame_with(w.by, at->wants) != nullptr) {
+    own_ = frame_with(w.by, at->wants);
+    if (own_ != nullptr) {
       found_ = at;
       return still_there(w, at);
     }
@@ -213,7 +215,7 @@ bool wait_graph::still_there(const wait& start, const wait* last) noexcept {
 deadlock_error wait_graph::error(const wait& start) const {
   std::vector<held_step> way{
       {{label_of(start.name, start.id), start.at->where}, std::string(start.at->name())},
-      step(*frame_with(start.by, found_->wants))};
+      step(*own_)};
   for (const wait* w = found_; w != &start; w = w->from) way.push_back(step(*w->through));
   std::ranges::reverse(way);
   return deadlock_error(way);
@@ -226,16 +228,19 @@ std::optional<deadlock_error> wait_graph::refusal(wait& w) {
 
 namespace {
 
-void tell_in_frame(wait& w) noexcept {
+// False: the frame has a wait already.
+bool tell_in_frame(wait& w) noexcept {
+  wait* none = nullptr;
+  auto& m = static_cast<member_frame&>(*w.by);
+  if (!m.waits.compare_exchange_strong(none, &w, release, relaxed)) return false;  // G2
   w.where = told::in_frame;
-  static_cast<member_frame*>(w.by)->waits.store(&w, release);  // G2
+  return true;
 }
 
-// True: that is all. Otherwise somebody's wait leads to the scope. A wait that may be refused is told
-// under the lock, so that nobody else is refused because of it.
+// True: that is all. Otherwise somebody's wait leads to the scope, or it is a join. A wait that may be
+// refused is told under the lock, so that nobody else is refused because of it.
 bool told_without_search(wait& w) noexcept {
-  if (wait_graph::watched(w)) return false;
-  tell_in_frame(w);
+  if (w.scope != nullptr || wait_graph::watched(w) || !tell_in_frame(w)) return false;
   light_fence();
   return !wait_graph::watched(w);
 }
@@ -252,16 +257,14 @@ void take_back(wait& w) noexcept {
 
 }  // namespace
 
-void begin_wait(wait& w) {
-  w.by = innermost_frame();
-  if (w.by == nullptr) return;
+void begin_wait(wait& w, chain_frame* by) {
+  while (by != nullptr && gone(*by)) by = by->parent;
+  if (by == nullptr) return;
+  w.by = by;
   w.seen = 0;
-  const bool has_scope_only = is_member(w.by);
-  if (has_scope_only && told_without_search(w)) return;
+  if (is_member(by) && told_without_search(w)) return;
   const no_search other;
-  if (has_scope_only) {
-    tell_in_frame(w);
-  } else {
+  if (w.where == told::not_at_all && !(is_member(by) && tell_in_frame(w))) {
     w.where = told::in_table;
     graph.insert(w);
   }

@@ -11,7 +11,8 @@
 //   hold    belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
 //           thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
 //   copy    of any of these, counted, for somebody else's coroutine: that may be detached and outlive
-//           the body it was started in. Marked as let go when the original ends or is let go.
+//           the body it was started in, or wait while a guard is given to another chain, whose frame
+//           then has another parent. Marked as let go when the original ends or is let go.
 //
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
@@ -77,6 +78,7 @@ struct alignas(16) hold_frame : hold_counts, chain_frame {
   site place;
   scope_members* scope = nullptr;  // of a member's copy
   hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
+  bool is_copy = false;
 };
 
 // A body's frame may be gone by the time a thread gives up a pointer to it, so the kind must not be
@@ -110,8 +112,8 @@ bool gone(const chain_frame& f) noexcept;
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;
 
-// Counted frames in place of those that are not, for somebody else's coroutine; a share. When an
-// original ends, end_copy says so.
+// Copies of all its frames, for somebody else's coroutine; a share. When an original ends, end_copy
+// says so.
 chain_frame* keep(chain_frame* top);
 void end_copy(uncounted_frame& f) noexcept;
 

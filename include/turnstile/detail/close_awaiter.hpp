@@ -29,7 +29,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     suspend_as(h, &end, true);
-    if (chain_ != nullptr) tell_first();
+    if (chain_ != nullptr) tell();  // the wait for all that was accepted
     closer::over = &end_of_wait;
     closer::done = &resume_closer;
     section_core& section = *section_;
@@ -52,15 +52,6 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
   void await_resume() noexcept { waited(); }
 
  private:
-  // The wait for all that was accepted.
-  void tell_first() {
-    try {
-      tell();
-    } catch (...) {
-      give_up_waiting();
-      throw;
-    }
-  }
   static outcome end(request&) noexcept { return outcome::closed; }
   static void end_of_wait(closer& c) noexcept { static_cast<close_awaiter&>(c).turn_has_come(); }
   static void resume_closer(closer& c) noexcept { resume_at_home(static_cast<close_awaiter&>(c)); }

@@ -70,8 +70,8 @@ class section_request : protected suspended<request> {
     return turn_is_over() && give_turn(h);
   }
   void give_up_waiting() noexcept {
-    stay();
     end_wait(wait_);
+    stay();
     phase_ = phase::awaited;
   }
 

@@ -7,8 +7,11 @@
 // Shape     Nodes are sections and scopes, by address. A wait w is an edge from every node that its
 //           chain has to the one it wants: none of them is given back before w ends.
 //             told in the table   under the graph's lock, by each node of its chain
-//             told in the frame   member_frame::waits, for a chain that has its scope only: no lock,
-//                                 and found from the scope's list of members
+//             told in the frame   member_frame::waits, for a chain that has its scope only: found from
+//                                 the scope's list of members. No lock, unless it is a join: that leads
+//                                 to a scope which nobody may watch yet, so it searches. The frame has
+//                                 room for one: two children that inherited it below a guard, which is
+//                                 gone by now, are told apart, the second one in the table
 //           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
 //           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
 //           Each new wait is told first and then looks, under the lock, for a way along the edges back
@@ -19,7 +22,7 @@
 //               So the last edge of a way that comes back is not over, because who searches has the
 //               node it wants; hence its chain still has what the edge before wants; and so on to the
 //               first: all of them were there at one instant
-//           G2  waits.store, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
+//           G2  waits.CAS, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
 //               the member finds its scope watched and searches under the lock, or whoever watches
 //               finds its wait. If the scope is watched from the start, the wait is told under the
 //               lock: one that is about to be refused must not make anybody else's a cycle
@@ -108,7 +111,7 @@ struct wait {
   std::uint32_t id;
 
   // Written by begin_wait.
-  chain_frame* by;  // the chain that waits, and keeps these frames meanwhile
+  chain_frame* by;  // the chain that waits, without what is gone from its top
   told where = told::not_at_all;
   std::uint8_t links;  // under the lock, as everything from here on: lists that it is in
   std::array<std::uintptr_t, 3> next;
@@ -118,9 +121,10 @@ struct wait {
   wait* behind;                // to be looked at after this one
 };
 
-// The calling chain is about to wait. Throws deadlock_error if the wait would never end, and then it
-// is not told. Otherwise end_wait follows, by the waiter, when it goes on.
-void begin_wait(wait& w);
+// A chain is about to wait, whose frames the caller keeps until end_wait. Throws deadlock_error if the
+// wait would never end, and then it is not told. Otherwise end_wait follows, by the waiter, when it
+// goes on.
+void begin_wait(wait& w, chain_frame* by);
 void end_told_wait(wait& w) noexcept;
 
 inline void end_wait(wait& w) noexcept {
