@@ -26,6 +26,8 @@ namespace turnstile {
 
 namespace detail {
 
+struct several_access;
+
 // See config.hpp: such a body would be destroyed twice, which is silent memory corruption.
 template <class Body>
 inline constexpr bool safe_inside_co_await =
@@ -183,6 +185,7 @@ class critical_section {
  private:
   template <class T>
   friend class synchronized;
+  friend struct detail::several_access;
 
   // Counts a refusal and gives its error.
   std::exception_ptr refusal();

@@ -106,6 +106,8 @@ class synchronized {
   critical_section& section() noexcept { return section_; }
 
  private:
+  friend struct detail::several_access;
+
   critical_section section_;
   T value_;
 };

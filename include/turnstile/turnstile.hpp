@@ -4,6 +4,7 @@
 #include <turnstile/async_scope.hpp>
 #include <turnstile/critical_section.hpp>
 #include <turnstile/errors.hpp>
+#include <turnstile/execute.hpp>
 #include <turnstile/execute_options.hpp>
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>

@@ -82,14 +82,6 @@ class section_request : protected suspended<request> {
     throw section_closed(section_->label());
   }
 
-  section_core* section_;
-  site at_;
-  executor_ref resume_on_;
-  phase phase_ = phase::fresh;
-  arrival arrived_;
-  section_core::place line_;
-
- private:
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
@@ -98,6 +90,15 @@ class section_request : protected suspended<request> {
       throw;
     }
   }
+
+  section_core* section_;
+  site at_;
+  executor_ref resume_on_;
+  phase phase_ = phase::fresh;
+  arrival arrived_;
+  section_core::place line_;
+
+ private:
   [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
     contract_break(section_->label(),
                    p == phase::moved_from ? "an execution is used that was moved from"
