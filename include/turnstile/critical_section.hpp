@@ -3,7 +3,9 @@
 // Behind it: lib/strand (who serves), lib/ring (waiting requests), lib/registry (who holds what).
 #pragma once
 
+#include <turnstile/after.hpp>
 #include <turnstile/detail/close_awaiter.hpp>
+#include <turnstile/detail/execute_after.hpp>
 #include <turnstile/detail/execute_awaiter.hpp>
 #include <turnstile/detail/lock_awaiter.hpp>
 #include <turnstile/detail/section_core.hpp>
@@ -19,12 +21,15 @@
 #include <optional>
 #include <source_location>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace turnstile {
 
 namespace detail {
+
+struct several_access;
 
 // See config.hpp: such a body would be destroyed twice, which is silent memory corruption.
 template <class Body>
@@ -98,6 +103,19 @@ class critical_section {
                   "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
     return detail::execute_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options,
                                                        where);
+  }
+
+  /// The same once all that `after(a, b)` names has ended; its values go to `body`. See after.hpp.
+  template <class... A, class Body>
+  auto execute(dependencies<A...> first, Body&& body,
+               const execute_options& options = detail::default_execution,
+               std::source_location where = std::source_location::current()) {
+    static_assert(detail::safe_inside_co_await<Body>,
+                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    return detail::execute_after<std::decay_t<Body>, std::tuple<>, A...>(
+        core_, detail::dependencies_access::all(std::move(first)), std::forward<Body>(body), {},
+        options, where);
   }
 
   /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
@@ -183,6 +201,7 @@ class critical_section {
  private:
   template <class T>
   friend class synchronized;
+  friend struct detail::several_access;
 
   // Counts a refusal and gives its error.
   std::exception_ptr refusal();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <source_location>
+#include <tuple>
 #include <utility>
 
 namespace turnstile {
@@ -80,6 +81,18 @@ class synchronized {
         section_.core_, on_value<Body>(std::forward<Body>(body), value_), options, where);
   }
 
+  template <class... A, class Body>
+  auto execute(dependencies<A...> first, Body&& body,
+               const execute_options& options = detail::default_execution,
+               std::source_location where = std::source_location::current()) {
+    static_assert(detail::safe_inside_co_await<Body>,
+                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    return detail::execute_after<std::decay_t<Body>, std::tuple<T&>, A...>(
+        section_.core_, detail::dependencies_access::all(std::move(first)),
+        std::forward<Body>(body), std::tuple<T&>(value_), options, where);
+  }
+
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     return section_.try_execute([&]() -> decltype(auto) { return std::invoke(body, value_); },
@@ -106,6 +119,8 @@ class synchronized {
   critical_section& section() noexcept { return section_; }
 
  private:
+  friend struct detail::several_access;
+
   critical_section section_;
   T value_;
 };

@@ -1,9 +1,11 @@
 // turnstile.hpp - all of it.
 #pragma once
 
+#include <turnstile/after.hpp>
 #include <turnstile/async_scope.hpp>
 #include <turnstile/critical_section.hpp>
 #include <turnstile/errors.hpp>
+#include <turnstile/execute.hpp>
 #include <turnstile/execute_options.hpp>
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>

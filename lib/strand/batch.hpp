@@ -1,4 +1,5 @@
-// batch.hpp - finished requests on their way back, handed over in one go per place they go to.
+// batch.hpp - finished requests on their way back, handed over in one go per place they go to, and
+// requests on their way from one section to the next.
 #pragma once
 
 #include "executor/hand_back.hpp"
@@ -10,6 +11,11 @@
 #include <cstddef>
 
 namespace turnstile::detail {
+
+class batch;
+
+// Takes all that entered a section out of `done`, and goes on with it (several.cpp).
+void enter_next_sections(batch& done) noexcept;
 
 class batch {
  public:
@@ -31,6 +37,17 @@ class batch {
     }
   }
 
+  // `r` got one of its sections and goes on to the next, in deliver.
+  void add_entered(request& r) noexcept { entered_.append(r); }
+  request* take_entered() noexcept {
+    job* const first = entered_.first;
+    if (first != nullptr) entered_.first = first->next;
+    return static_cast<request*>(first);
+  }
+  const job* last_entered() const noexcept {
+    return entered_.first == nullptr ? nullptr : static_cast<const job*>(entered_.last);
+  }
+
   // Gives everything that has an executor to it. Allowed while another request is pending, or after
   // the section was left.
   void flush() noexcept {
@@ -42,6 +59,7 @@ class batch {
   // this thread.
   void deliver() noexcept {
     flush();
+    if (entered_.first != nullptr) enter_next_sections(*this);
     if (homeless_.first == nullptr) return;
     // The thread's chain may be one of those just handed back, and none of it is theirs.
     const chain_scope nothing_held{nullptr};
@@ -97,6 +115,7 @@ class batch {
   std::array<pile, 4> piles_;  // the first `used_`
   std::size_t used_ = 0;
   list homeless_;
+  list entered_;
   bool keep_ = false;
 };
 

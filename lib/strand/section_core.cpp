@@ -31,6 +31,11 @@ std::size_t checked_capacity(std::size_t capacity) {
 
 constinit thread_local pace this_pace;
 
+section_core::published told(after_publish what) noexcept {
+  return what == after_publish::closed ? section_core::published::closed
+                                       : section_core::published::waiting;
+}
+
 section_core::closer* const closed_list = reinterpret_cast<section_core::closer*>(1);
 
 // Stands in line for a request that was refused after it had arrived.
@@ -114,6 +119,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
         done.add(*r);
         return own_served;
       case outcome::closed: finish_closing(done); return own_served;
+      case outcome::entered: done.add_entered(*r); return own_served;
       case outcome::finished: break;
     }
     count_execution();
@@ -171,18 +177,26 @@ void section_core::post_first(place p, request& r) noexcept {
 
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
   const after_publish what = ring_.publish(r, p, mine_);
-  if (what == after_publish::closed) return published::closed;
-  if (what == after_publish::nothing) return published::waiting;
+  if (what != after_publish::take_over) return told(what);
   batch done;
+  const published mine = take_over(own, done);
+  done.deliver();
+  return mine;
+}
+
+section_core::published section_core::publish(request& r, place p, batch& done) noexcept {
+  const after_publish what = ring_.publish(r, p, mine_);
+  return what == after_publish::take_over ? take_over(nullptr, done) : told(what);
+}
+
+section_core::published section_core::take_over(request* own, batch& done) noexcept {
   request* const next = next_request();
   if (next == nullptr) return published::waiting;  // the gap is still there
   if (bound_elsewhere()) {
     pass_to_executor(*next);
     return published::waiting;
   }
-  const bool own_served = serve(next, own, done, budget::callers);
-  done.deliver();
-  return own_served ? published::own_served : published::waiting;
+  return serve(next, own, done, budget::callers) ? published::own_served : published::waiting;
 }
 
 section_core::published section_core::publish_only(request& r, place p) noexcept {
@@ -219,19 +233,28 @@ void section_core::body_finished(request& r) noexcept {
 
 void section_core::release_hold() noexcept {
   batch done;
-  count_execution();
-  section_ring::finish(mine_);
-  go_on(next_request(), done);
+  go_on(end_hold(true), done);
 }
 
-// Serves on from `r`, which may be null, here if bodies may run here.
-void section_core::go_on(request* r, batch& done) noexcept {
-  if (r != nullptr && bound_elsewhere()) {
+request* section_core::end_hold(bool executed) noexcept {
+  if (executed) count_execution();
+  section_ring::finish(mine_);
+  return next_request();
+}
+
+// Here if bodies may run here.
+void section_core::serve_on(request& r, batch& done) noexcept {
+  if (bound_elsewhere()) {
     done.flush();
-    pass_to_executor(*r);
+    pass_to_executor(r);
   } else {
-    serve(r, nullptr, done, budget::callers);
+    serve(&r, nullptr, done, budget::callers);
   }
+}
+
+// `r` may be null.
+void section_core::go_on(request* r, batch& done) noexcept {
+  if (r != nullptr) serve_on(*r, done);
   done.deliver();
 }
 

@@ -4,17 +4,26 @@
 
 namespace turnstile::detail {
 
-void section_request::tell() {
+void section_request::tell(chain_frame* by) {
   wait_.wants = section_;
   wait_.scope = nullptr;
   wait_.over = &wait_.has_ended;
   wait_.at = &at_;
   wait_.name = section_->name();
   wait_.id = section_->id();
+  wait_.has_ended.store(false, relaxed);  // nobody else can see it yet
   try {
-    begin_wait(wait_, chain_);
+    begin_wait(wait_, by);
   } catch (...) {
     section_->count_refusal();
+    throw;
+  }
+}
+
+void section_request::tell_or_stay() {
+  try {
+    tell(chain_);
+  } catch (...) {
     give_up_waiting();
     throw;
   }
@@ -22,7 +31,7 @@ void section_request::tell() {
 
 void section_request::tell_or_leave() {
   try {
-    tell();
+    tell_or_stay();
   } catch (...) {
     section_->give_up(line_);
     throw;

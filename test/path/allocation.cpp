@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 #include <new>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 using namespace turnstile;
@@ -58,8 +59,16 @@ task<> run_between(critical_section& start, critical_section& cs, critical_secti
   co_await end.execute([] {});
 }
 
-// Allocations while `coroutines` of them enter `cs`, each many times.
-long allocated_by(executor_ref on, critical_section& cs, std::size_t coroutines, long& n) {
+task<> run_between(critical_section& start, std::tuple<critical_section&, critical_section&> both,
+                   critical_section& end, long& n) {
+  co_await start.execute([] {});
+  for (int i = 0; i != each; ++i) co_await execute(both, [&n] { ++n; });
+  co_await end.execute([] {});
+}
+
+// Allocations while `coroutines` of them enter `cs`, a section or two, each many times.
+template <class Sections>
+long allocated_by(executor_ref on, Sections&& cs, std::size_t coroutines, long& n) {
   critical_section start;
   critical_section end;
   section_guard not_yet = support::hold(start);
@@ -116,6 +125,15 @@ TEST_SUITE("path") {
     long n = 0;
     CHECK(allocated_by(pool, cs, 20, n) == 0);
     CHECK(n == 20 * each);
+  }
+
+  TEST_CASE("allocation: entering two sections at once allocates nothing, waiting or not") {
+    thread_pool pool{3};
+    critical_section a;
+    critical_section b;
+    long n = 0;
+    CHECK(allocated_by(pool, std::tie(a, b), 50, n) == 0);
+    CHECK(n == 50 * each);
   }
 
   TEST_CASE("allocation: results and errors that are no objects of their own cost nothing") {

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 using namespace schedule;
@@ -240,6 +241,94 @@ TEST_SUITE("strand") {
       sync_wait(cs.execute([&] { n = n + 1; }));
       require(n == 1, "nobody was served");
     });
+  }
+
+  TEST_CASE("strand: two ask for two sections in opposite orders, and others for one of them") {
+    holds([] {
+      critical_section a({.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      guarded<int> in_a{0};
+      guarded<int> in_b{0};
+      const auto both = [&] {
+        in_a = in_a + 1;
+        in_b = in_b + 1;
+      };
+      together({[&] { sync_wait(execute(std::tie(a, b), both)); },
+                [&] {
+                  sync_wait(execute(std::tie(b, a), both));
+                  sync_wait(b.execute([&] { in_b = in_b + 1; }));
+                }});
+      require(in_a == 2 && in_b == 3, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("strand: the one whose two sections are left last ends both") {
+    holds([] {
+      auto* const a = new critical_section({.ring_capacity = 1});
+      auto* const b = new critical_section({.ring_capacity = 1});
+      guarded<int> n{0};
+      atomic<int> users{2};
+      const auto ask = [&] {
+        sync_wait(execute(std::tie(*a, *b), [&] { n = n + 1; }));
+        if (users.fetch_sub(1, acq_rel) != 1) return;
+        delete a;
+        delete b;
+      };
+      together({ask, ask});
+      require(n == 2, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("strand: a body that waits holds two sections, and whoever ends it leaves both") {
+    holds(
+        [] {
+          critical_section a({.ring_capacity = 1});
+          critical_section b({.ring_capacity = 1});
+          guarded<int> n{0};
+          auto& given = *new signal;
+          together({[&] {
+                      sync_wait(execute(std::tie(a, b), [&]() -> task<> {
+                        n = n + 1;
+                        co_await given;
+                        n = n + 1;
+                      }));
+                    },
+                    [&] { given.give(); }, [&] { sync_wait(b.execute([&] { n = n + 1; })); }});
+          require(n == 3, "not everybody was served");
+          delete &given;
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("strand: on lanes, sections of one request go on at the same time") {
+    holds(
+        [] {
+          lane one;
+          lane other;
+          async_scope scope;
+          {
+            critical_section a({.ring_capacity = 1});
+            critical_section b({.ring_capacity = 1});
+            guarded<int> in_a{0};
+            guarded<int> in_b{0};
+            const auto both = [&]() -> task<> {
+              co_await execute(std::tie(a, b), [&] {
+                in_a = in_a + 1;
+                in_b = in_b + 1;
+              });
+            };
+            const auto first = [&]() -> task<> { co_await a.execute([&] { in_a = in_a + 1; }); };
+            const auto second = [&]() -> task<> { co_await b.execute([&] { in_b = in_b + 1; }); };
+            section_guard guard = sync_wait(b.lock());
+            scope.spawn(schedule_on(one, both()));
+            scope.spawn(schedule_on(other, first()));
+            scope.spawn(schedule_on(other, second()));
+            guard.unlock();
+            sync_wait(scope.join());
+            require(in_a == 2 && in_b == 2, "not everybody was served");
+          }
+        },
+        {.most = {1, 0}});
   }
 
   TEST_CASE("strand: two guards from two threads") {

@@ -57,8 +57,8 @@ class waiting_body : private branch_end {
  public:
   waiting_body() noexcept : branch_end(&ended_here) {}
 
-  // Owner has: request& as_request(), section_core& section(), const site& place(),
-  // result<value>& got(), chain_frame*& left_behind().
+  // Owner has: section_core& section(), const site& place(), result<value>& got(),
+  // chain_frame*& left_behind(), void body_ended().
   outcome start(Owner& owner, Body& body, chain_frame* requester) noexcept {
     owner_ = &owner;
     static_cast<chain_frame&>(frame_) = {
@@ -104,7 +104,7 @@ class waiting_body : private branch_end {
     w.branch_.destroy();
     w.end(owner);
     if (w.phase_.exchange(ended, acq_rel) == returned_from) {  // S1
-      owner.section().body_finished(owner.as_request());
+      owner.body_ended();                                      // this may be gone
     }
     return {};
   }

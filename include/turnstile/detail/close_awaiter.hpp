@@ -29,7 +29,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     suspend_as(h, &end, true);
-    if (chain_ != nullptr) tell();  // the wait for all that was accepted
+    tell_of_end();
     closer::over = &end_of_wait;
     closer::done = &resume_closer;
     section_core& section = *section_;

@@ -89,7 +89,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   // For waiting_body.
   using section_request::place;
   using section_request::section;
-  request& as_request() noexcept { return *this; }
+  void body_ended() noexcept { section_->body_finished(*this); }
   result<value>& got() noexcept { return got_; }
   chain_frame*& left_behind() noexcept { return left_; }
 

@@ -15,6 +15,7 @@ enum class [[nodiscard]] outcome : std::uint8_t {
   suspended,  // the body waits and keeps the section; touch nothing any more
   granted,    // a guard owns the section now: hand the request back, the section stays held
   closed,     // the section takes no more requests and is never idle again
+  entered,    // one of several sections: it stays held, and the request goes on to the next one
 };
 
 // Lives in the awaiting frame (or in the state of a handle). From the moment it is published until

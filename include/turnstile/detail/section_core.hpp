@@ -9,6 +9,7 @@
 //                                    executor; the request to go on with is put back
 //             an awaitable body      suspended; its end goes on serving (body_finished)
 //             a section_guard        its unlock goes on serving (release_hold)
+//             one of several         several_request.hpp: the end of its body goes on serving
 //             nobody yet             parked: the publisher that is missing will own it
 //             its end                closed and the closing request served
 //           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
@@ -75,6 +76,8 @@ class section_core : private job {
   std::string label() const { return label_of(name(), id_); }
   section_statistics statistics() const noexcept;
 
+  // Where bodies run; empty: anywhere.
+  executor_ref executor() const noexcept { return bound_ ? given_->executor : executor_ref{}; }
   // True if bodies may not run on this thread: the section has an executor and this is not it.
   bool bound_elsewhere() const noexcept { return bound_ && given_->executor != here().runs_on; }
 
@@ -99,6 +102,8 @@ class section_core : private job {
   // After arrive said queued.
   enum class [[nodiscard]] published : std::uint8_t { waiting, own_served, closed };
   published publish(request& r, place p, request* own) noexcept;
+  // The same; what is handed back or goes on is left in `done`.
+  published publish(request& r, place p, batch& done) noexcept;
   // The same without ever running a body here.
   published publish_only(request& r, place p) noexcept;
 
@@ -112,6 +117,11 @@ class section_core : private job {
 
   void body_finished(request& r) noexcept;
   void release_hold() noexcept;
+  // The same in two halves, for who holds several sections. What comes next, and nothing if the
+  // section was left; it is owed a serve_on or pass_to_executor.
+  request* end_hold(bool executed) noexcept;
+  void serve_on(request& r, batch& done) noexcept;
+  void pass_to_executor(request& r) noexcept;
 
   void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
   void count_execution() noexcept {
@@ -141,11 +151,11 @@ class section_core : private job {
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
+  published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
   request* next_request() noexcept;
   void go_on(request* r, batch& done) noexcept;
   void finish_closing(batch& done) noexcept;
-  void pass_to_executor(request& r) noexcept;
 
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;

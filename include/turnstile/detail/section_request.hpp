@@ -100,12 +100,25 @@ class section_request : protected suspended<request> {
     return true;
   }
 
-  // Tells the wait to the graph. Throws deadlock_error.
-  void tell();
+  // Tells the graph that the chain `by` waits in this section's line. Throws deadlock_error.
+  void tell(chain_frame* by);
+  // Before the section is closed: the wait for all that was accepted.
+  void tell_of_end() {
+    if (chain_ != nullptr) tell_or_stay();
+  }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {
     section_->count_refusal();
     throw section_closed(section_->label());
+  }
+
+  TURNSTILE_COLD void check_reentry() {
+    try {
+      refuse_if_held(*section_, at_);
+    } catch (...) {
+      section_->count_refusal();
+      throw;
+    }
   }
 
   section_core* section_;
@@ -115,23 +128,20 @@ class section_request : protected suspended<request> {
   arrival arrived_;
   section_core::place line_;
 
- private:
+  // What the graph knows of the wait. Made by suspend_as: what need not wait does not pay for it.
   struct own_wait : wait {
     atomic<bool> has_ended{false};
   };
+  union {
+    own_wait wait_;
+  };
 
+ private:
   void tell_or_leave();
+  void tell_or_stay();
   TURNSTILE_COLD void came_back() noexcept {
     if (phase_ == phase::waiting) end_wait(wait_);
     phase_ = phase::awaited;
-  }
-  TURNSTILE_COLD void check_reentry() {
-    try {
-      refuse_if_held(*section_, at_);
-    } catch (...) {
-      section_->count_refusal();
-      throw;
-    }
   }
   [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
     contract_break(section_->label(),
@@ -139,11 +149,6 @@ class section_request : protected suspended<request> {
                                           : "an execution is awaited twice",
                    at_.where);
   }
-
-  // Made by suspend_as: what need not wait does not pay for it.
-  union {
-    own_wait wait_;
-  };
 };
 
 }  // namespace turnstile::detail

@@ -214,7 +214,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   // For waiting_body.
   const site& place() const noexcept { return this->at_; }
   section_core& section() const noexcept { return *this->section_; }
-  request& as_request() noexcept { return *this; }
+  void body_ended() noexcept { this->section_->body_finished(*this); }
   result<value>& got() noexcept { return this->got_; }
   chain_frame*& left_behind() noexcept { return left_; }
   using base::body_over;

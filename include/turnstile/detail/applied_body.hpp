@@ -1,0 +1,45 @@
+// applied_body.hpp - a body whose arguments are known before it runs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+// Args are references, T& or T&&, and are passed as such.
+template <class Body, class... Args>
+class applied_body {
+  static_assert((std::is_reference_v<Args> && ...));
+
+ public:
+  template <class B>
+  applied_body(B&& body, std::tuple<Args...> args)
+      : body_(std::forward<B>(body)), args_(std::move(args)) {}
+
+  decltype(auto) operator()() { return call(std::index_sequence_for<Args...>{}); }
+
+ private:
+  template <std::size_t... I>
+  decltype(auto) call(std::index_sequence<I...>) {
+    return std::invoke(body_, static_cast<Args>(std::get<I>(args_))...);
+  }
+
+  Body body_;
+  std::tuple<Args...> args_;
+};
+
+template <class Body, class Args>
+struct body_applied_to;
+template <class Body, class... Args>
+struct body_applied_to<Body, std::tuple<Args...>> {
+  using type = applied_body<std::decay_t<Body>, Args...>;
+};
+
+// The type of Body with these arguments filled in, a tuple of references.
+template <class Body, class Args>
+using body_applied_to_t = typename body_applied_to<Body, Args>::type;
+
+}  // namespace turnstile::detail

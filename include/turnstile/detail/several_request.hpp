@@ -1,0 +1,126 @@
+// several_request.hpp - one request for several sections: entered in order, left together.
+//
+// Behind it: lib/strand/several.cpp.
+//
+// Shape     The request is in the line of one section at a time, and owns those before it.
+//
+//             entering k --arrive = owner----> entering k+1
+//             entering k --arrive = queued---> in line at k    this may be gone after publishing
+//             entering k --refused-----------> leaving         by enter
+//             in line at k --its turn--------> entering k+1    by whoever serves k, through its batch
+//             all entered --the body's end---> leaving --all left or passed on--> handed back
+//
+//           All requests enter in one order: sections bound to an executor last, else by number. So no
+//           circle of waits is made of them alone.
+//
+// Edges     The owner of the sections moves with the request, by the ring's edges or by posting it.
+//           S1 for a body that waits (body.hpp).
+//
+// Progress  As one section's: it waits for the bodies before it, in each.
+//
+// Dangers   A request that got a section goes on in a loop of whoever served it (batch::deliver), not
+//           inside serve: a row of requests that release each other must not grow the stack.
+//           Leaving serves others, so all sections are left before any is served on: the bodies that
+//           follow find them free. The highest goes first, because a body may block its thread
+//           for a section higher than its own, and the lower ones are still ours meanwhile.
+//
+// Proof     test/schedule (strand: two sections); test/section (several), test/stress (philosophers)
+#pragma once
+
+#include <turnstile/detail/section_request.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <source_location>
+
+namespace turnstile::detail {
+
+// One of the sections of a request.
+struct held_section {
+  held_section() noexcept = default;
+  held_section(const held_section& other) noexcept : section(other.section) {}
+  held_section& operator=(const held_section& other) noexcept {
+    section = other.section;
+    return *this;
+  }
+
+  section_core* section = nullptr;
+  guarded<request*> next{nullptr};  // whose turn it is after us, while we leave
+  body_frame frame{};
+};
+
+class several_request : protected section_request {
+ public:
+  // Where the body runs, as waiting_body asks for it: as part of the section entered last.
+  section_core& section() const noexcept { return *held_[count_ - 1].section; }
+  const site& place() const noexcept { return at_; }
+  void body_ended() noexcept;
+
+ protected:
+  using run = outcome (*)(several_request&) noexcept;
+
+  several_request(section_core& any, run body, const execute_options& options,
+                  const std::source_location& where) noexcept
+      : section_request(any, options, where), run_body_(body) {}
+  several_request(several_request&& other) noexcept
+      : section_request(std::move(other)), run_body_(other.run_body_), count_(other.count_) {}
+
+  // Sorts them, and leaves out what is there twice. Throws invalid_argument if they are bound to
+  // different executors.
+  void put_in_order(held_section* all, std::size_t n);
+
+  // Before anything is claimed: as section_request::begin, for all of them.
+  void begin(held_section* all);
+
+  // The coroutine is suspended. True: the request was served by this call and is not handed back.
+  bool enter_all() noexcept;
+
+  // What the body runs as part of, but for the section entered last.
+  chain_frame* requester() noexcept { return holds(count_ - 1); }
+
+  void throw_refusal() {
+    if (refusal_ != nullptr) [[unlikely]]
+      std::rethrow_exception(refusal_);
+  }
+
+  static outcome granted(request& r) noexcept;
+
+ private:
+  friend void enter_next_sections(batch& done) noexcept;
+
+  enum class [[nodiscard]] entry : unsigned char { owned, waiting, refused };
+
+  // The chain once the first `n` are entered.
+  chain_frame* holds(std::size_t n) noexcept { return n == 0 ? chain_ : &held_[n - 1].frame; }
+
+  void count_entered() noexcept { entered_ = entered_ + 1; }
+  bool* take_own() noexcept {
+    bool* const own = own_served_;
+    own_served_ = nullptr;
+    return own;
+  }
+
+  void go_on(batch& done) noexcept;
+  entry enter(batch& done) noexcept;
+  static std::exception_ptr refused_by(section_core& s) noexcept;
+  bool tell_of_wait(section_core::place line) noexcept;
+  void leave(batch& done) noexcept;
+  void hand_back(batch& done) noexcept;
+  void go_on_elsewhere() noexcept;
+  static void go_on_posted(job& j) noexcept;
+  static void go_on_with_all(batch& done) noexcept;
+
+  run run_body_;
+  held_section* held_ = nullptr;  // from begin on
+  std::size_t count_ = 0;
+  guarded<std::size_t> entered_{0};
+  bool hops_ = false;
+  guarded<bool*> own_served_{nullptr};  // while the awaiting call on this thread has the request
+  std::exception_ptr refusal_;
+  // What the job is again when it was posted to go on elsewhere.
+  work back_by_ = nullptr;
+  executor_ref back_on_;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,81 @@
+// execute.hpp - run a function as part of several sections at once.
+//
+// Behind it: detail/several_request.hpp, lib/strand.
+#pragma once
+
+#include <turnstile/detail/applied_body.hpp>
+#include <turnstile/detail/several_awaiter.hpp>
+#include <turnstile/synchronized.hpp>
+
+#include <source_location>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+namespace detail {
+
+template <class T>
+inline constexpr bool is_section = false;
+template <>
+inline constexpr bool is_section<critical_section> = true;
+template <class T>
+inline constexpr bool is_section<synchronized<T>> = true;
+
+// The private side of what can be entered.
+struct several_access {
+  static section_core& core(critical_section& s) noexcept { return s.core_; }
+  template <class T>
+  static section_core& core(synchronized<T>& s) noexcept {
+    return s.section_.core_;
+  }
+
+  static std::tuple<> data(critical_section&) noexcept { return {}; }
+  template <class T>
+  static std::tuple<T&> data(synchronized<T>& s) noexcept {
+    return std::tuple<T&>(s.value_);
+  }
+};
+
+}  // namespace detail
+
+/// Runs `body` as part of all these sections, `critical_section`s or `synchronized`s, given as
+/// `std::tie(a, b)`. It is called with the data of each `synchronized`, in that order. A body that
+/// returns an awaitable is awaited with all of them held and no thread held.
+///
+/// Threads    any
+/// Order      all such requests enter in one order whatever the order here, so that they never wait for
+///            each other in a circle; in each section the request has its place in line, which it
+///            takes when it holds those before. A section given twice counts once
+/// Memory     as execute, for each of them
+/// Runs on    the executor that some of the sections are bound to; without one, here if all are idle,
+///            else on the thread that serves the last one to come free, up to a budget
+/// Resumes    as execute, when all of them are released
+/// Throws     what `body` throws; std::invalid_argument from the call, if they are bound to different
+///            executors; reentry_error at once when awaited, before anything is queued, if the chain
+///            holds one of them; section_closed if one is closed, and then those entered before it
+///            count no execution
+/// Cancel     a running body is never stopped
+/// Lifetime   as execute. A plain body allocates nothing
+template <class... Sections, class Body>
+auto execute(std::tuple<Sections&...> sections, Body&& body,
+             const execute_options& options = detail::default_execution,
+             std::source_location where = std::source_location::current()) {
+  static_assert(sizeof...(Sections) != 0, "there is no section to enter");
+  static_assert((detail::is_section<Sections> && ...),
+                "what is entered are critical_sections and synchronizeds, not const");
+  static_assert(detail::safe_inside_co_await<Body>,
+                "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+  return std::apply(
+      [&](Sections&... all) {
+        auto data = std::tuple_cat(detail::several_access::data(all)...);
+        using call = detail::body_applied_to_t<Body, decltype(data)>;
+        return detail::several_awaiter<sizeof...(Sections), call>(
+            {&detail::several_access::core(all)...}, call(std::forward<Body>(body), data), options,
+            where);
+      },
+      sections);
+}
+
+}  // namespace turnstile

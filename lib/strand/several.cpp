@@ -1,0 +1,227 @@
+// several.cpp - entering several sections and leaving them. The protocol is in the header.
+
+#include "strand/batch.hpp"
+#include "strand/budget.hpp"
+
+#include <turnstile/detail/several_request.hpp>
+#include <turnstile/thread_pool.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace turnstile::detail {
+
+namespace {
+
+bool goes_before(const held_section& a, const held_section& b) noexcept {
+  const bool a_bound{a.section->executor()};
+  const bool b_bound{b.section->executor()};
+  return a_bound != b_bound ? b_bound : a.section->id() < b.section->id();
+}
+
+bool is_same(const held_section& a, const held_section& b) noexcept {
+  return a.section == b.section;
+}
+
+}  // namespace
+
+void several_request::put_in_order(held_section* all, std::size_t n) {
+  std::sort(all, all + n, goes_before);
+  count_ = static_cast<std::size_t>(std::unique(all, all + n, is_same) - all);
+  const executor_ref last = all[count_ - 1].section->executor();
+  for (std::size_t i = 0; i != count_; ++i) {
+    const executor_ref one = all[i].section->executor();
+    if (one && one != last) {
+      throw std::invalid_argument(
+          "turnstile: sections \"" + all[i].section->label() + "\" and \"" +
+          all[count_ - 1].section->label() +
+          "\" are bound to different executors; one body cannot run on both");
+    }
+  }
+}
+
+void several_request::begin(held_section* all) {
+  held_ = all;
+  for (std::size_t i = count_; i-- != 0;) {
+    section_ = held_[i].section;
+    if (i + 1 == count_) {
+      section_request::begin();
+    } else if (here().chain != nullptr) {
+      check_reentry();
+    }
+  }
+}
+
+bool several_request::enter_all() noexcept {
+  for (std::size_t i = 0; i != count_; ++i) {
+    const section_core* const s = held_[i].section;
+    chain_frame* const below = holds(i);
+    static_cast<chain_frame&>(held_[i].frame) = {s, below, &at_,
+                                                 mask_of(s) | (below == nullptr ? 0 : below->mask)};
+  }
+  hops_ = must_hop();
+  bool served = false;
+  own_served_ = &served;
+  batch done;
+  go_on(done);  // this may be gone unless it says served
+  done.deliver();
+  return served;
+}
+
+// Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
+void several_request::go_on(batch& done) noexcept {
+  end_wait(wait_);
+  while (entered_ != count_) {
+    switch (enter(done)) {
+      case entry::owned: break;
+      case entry::waiting: return;
+      case entry::refused: leave(done); return;
+    }
+  }
+  bool* const own = take_own();
+  if (run_body_(*this) != outcome::finished) return;
+  own_served_ = own;
+  leave(done);
+}
+
+// Takes a place in the next section's line. Here, and nowhere else, a request begins to wait.
+several_request::entry several_request::enter(batch& done) noexcept {
+  section_core& s = *held_[entered_].section;
+  section_ = &s;
+  bool* const own = take_own();
+  section_core::place line;
+  switch (s.arrive(line)) {
+    case arrival::owner:
+      if (s.bound_elsewhere()) {
+        s.post_first(line, *this);
+        return entry::waiting;  // this may be gone
+      }
+      s.hold_first(line);
+      count_entered();
+      own_served_ = own;
+      return entry::owned;
+    case arrival::queued:
+      if (!tell_of_wait(line)) {
+        own_served_ = own;
+        return entry::refused;
+      }
+      if (s.publish(*this, line, done) == section_core::published::closed) break;
+      // If its turn came within the call, nobody else has it; else this may be gone.
+      if (own != nullptr && done.last_entered() == this) own_served_ = own;
+      return entry::waiting;
+    case arrival::closed: break;
+  }
+  own_served_ = own;
+  refusal_ = refused_by(s);
+  return entry::refused;
+}
+
+// False: it would never end.
+bool several_request::tell_of_wait(section_core::place line) noexcept {
+  chain_frame* const by = holds(entered_);
+  if (by == nullptr) return true;
+  try {
+    tell(by);
+    return true;
+  } catch (...) {
+    section_->give_up(line);
+    refusal_ = std::current_exception();
+    return false;
+  }
+}
+
+std::exception_ptr several_request::refused_by(section_core& s) noexcept {
+  s.count_refusal();
+  try {
+    throw section_closed(s.label());
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+// It is this request's turn in a section. Here, and nowhere else, a wait ends.
+outcome several_request::granted(request& r) noexcept {
+  auto& self = static_cast<several_request&>(r);
+  self.turn_has_come();
+  self.count_entered();
+  return outcome::entered;
+}
+
+// All are left before any is served on. This may be gone at the end.
+void several_request::leave(batch& done) noexcept {
+  const bool executed = refusal_ == nullptr;
+  for (std::size_t i = entered_; i-- != 0;) {
+    end_frame(held_[i].frame);
+    held_[i].next = held_[i].section->end_hold(executed);
+  }
+  section_core* last = nullptr;
+  request* next = nullptr;
+  for (std::size_t i = entered_; i-- != 0;) {
+    if (held_[i].next == nullptr) continue;
+    if (last != nullptr) {
+      // Different sections can be served at the same time, if there is somebody to do it.
+      here().runs_on ? last->pass_to_executor(*next) : last->serve_on(*next, done);
+    }
+    last = held_[i].section;
+    next = held_[i].next;
+  }
+  hand_back(done);  // this may be gone
+  if (last != nullptr) last->serve_on(*next, done);
+}
+
+void several_request::hand_back(batch& done) noexcept {
+  bool* const own = own_served_;
+  if (own != nullptr && (!hops_ || refusal_ != nullptr)) {
+    *own = true;
+  } else {
+    done.add(*this);
+  }
+}
+
+void several_request::body_ended() noexcept {
+  batch done;
+  leave(done);
+  done.deliver();
+}
+
+void several_request::go_on_elsewhere() noexcept {
+  own_served_ = nullptr;
+  back_by_ = work_;
+  back_on_ = home_;
+  executor_ref to = section().executor();
+  if (!to) to = here().runs_on;
+  if (!to) to = home_;
+  if (!to) to = thread_pool::shared();
+  work_ = &go_on_posted;
+  to.post(*this);  // this may be gone
+}
+
+void several_request::go_on_posted(job& j) noexcept {
+  auto& self = static_cast<several_request&>(static_cast<request&>(j));
+  self.work_ = self.back_by_;
+  self.home_ = self.back_on_;
+  batch done;
+  self.go_on(done);
+  done.deliver();
+}
+
+void several_request::go_on_with_all(batch& done) noexcept {
+  budget left(budget::callers);
+  while (request* const r = done.take_entered()) {
+    static_cast<several_request&>(*r).go_on(done);
+    switch (left.after_body()) {
+      case budget::verdict::go_on: break;
+      case budget::verdict::hand_back: done.flush(); break;
+      case budget::verdict::pass_on:
+        while (request* const more = done.take_entered()) {
+          static_cast<several_request&>(*more).go_on_elsewhere();
+        }
+        break;
+    }
+  }
+  done.flush();
+}
+
+void enter_next_sections(batch& done) noexcept { several_request::go_on_with_all(done); }
+
+}  // namespace turnstile::detail
