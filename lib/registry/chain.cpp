@@ -92,6 +92,8 @@ void drop_hold(chain_frame& top) noexcept {
   }
 }
 
+const chain_frame* innermost_held() noexcept { return prune(); }
+
 bool chain_holds(const section_core& s) noexcept { return find_holder(s) != nullptr; }
 
 void refuse_if_held(const section_core& s, const site& at) {

@@ -1,6 +1,7 @@
 // section_request.hpp - what every awaitable request to a section has in common.
 #pragma once
 
+#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/suspended.hpp>
@@ -23,13 +24,17 @@ class section_request : protected suspended<request> {
 
   section_request(section_core& section, const execute_options& options,
                   const std::source_location& where) noexcept
-      : section_(&section), at_(options.name, where) {
+      : section_(&section), at_(options.name, where, options.exclusive_resource_access) {
+    if (!options.uses.empty()) [[unlikely]]
+      uses_ = options.uses;
     if (options.resume_on) [[unlikely]]
       resume_on_ = options.resume_on;
   }
 
   section_request(section_request&& other) noexcept
       : section_(other.section_), at_(other.at_), resume_on_(other.resume_on_) {
+    if (!other.uses_.empty()) [[unlikely]]
+      uses_ = other.uses_;
     if (other.phase_ != phase::fresh) misused(other.phase_);
     other.phase_ = phase::moved_from;
   }
@@ -47,6 +52,14 @@ class section_request : protected suspended<request> {
     phase_ = phase::awaited;
     if (here().chain != nullptr) [[unlikely]]
       check_reentry();
+  }
+
+  // The last thing before the request is made. True: some of that is new, and the request's turn has
+  // to keep it; refuse withdraws it.
+  TURNSTILE_INLINE bool claim_uses() { return !uses_.empty() && claim_declared(); }
+  TURNSTILE_INLINE void keep_uses() noexcept {
+    if (claims_are_new_) [[unlikely]]
+      keep_claims(*section_, uses_, at_.exclusive());
   }
 
   bool must_hop() const noexcept { return resume_on_ && resume_on_ != here().runs_on; }
@@ -78,6 +91,7 @@ class section_request : protected suspended<request> {
   }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {
+    if (claims_are_new_) withdraw_claims(*section_, uses_, at_.exclusive());
     section_->count_refusal();
     throw section_closed(section_->label());
   }
@@ -86,10 +100,19 @@ class section_request : protected suspended<request> {
   site at_;
   executor_ref resume_on_;
   phase phase_ = phase::fresh;
+  bool claims_are_new_ = false;
   arrival arrived_;
   section_core::place line_;
 
  private:
+  bool claim_declared() {
+    try {
+      return claims_are_new_ = claim(*section_, uses_, at_.exclusive());
+    } catch (...) {
+      section_->count_refusal();
+      throw;
+    }
+  }
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
@@ -104,6 +127,8 @@ class section_request : protected suspended<request> {
                                           : "an execution is awaited twice",
                    at_.where);
   }
+
+  resource_list uses_;
 };
 
 }  // namespace turnstile::detail
