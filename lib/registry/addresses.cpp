@@ -42,17 +42,24 @@ using owned_identity = std::unique_ptr<const resource_identity>;
 using address_map =
     cds::container::SplitListMap<collector, std::uintptr_t, owned_identity, map_traits>;
 
+// libcds wants its start first, then its collector, then the thread that makes a map.
 struct library {
+  struct start {
+    start() { cds::Initialize(); }
+  };
+  struct first_thread {
+    first_thread() { cds::gc::dhp::smr::attach_thread(); }
+  };
+
+  start started;
   collector collected;
+  first_thread attached;
   address_map addresses;
 };
 
 // Never destroyed: sections that claim addresses may be destroyed by destructors of static objects.
 library& all() {
-  static library& one = *[] {
-    cds::Initialize();  // before the collector is made
-    return new library;
-  }();
+  static library& one = *new library;
   return one;
 }
 
