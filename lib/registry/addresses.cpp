@@ -17,9 +17,47 @@
 #include <memory>
 #include <utility>
 
+#if defined(__SANITIZE_THREAD__)
+#define TURNSTILE_TELL_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TURNSTILE_TELL_THREAD_SANITIZER 1
+#endif
+#endif
+
+#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace turnstile::detail {
 
 namespace {
+
+// That no look is under way when something is freed, or a record gets another thread, is known to
+// libcds, whose collector is compiled without the thread sanitizer. So the sanitizer is told.
+class looks {
+ public:
+  static void end() noexcept {
+#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+    __tsan_release(&place_);
+#endif
+  }
+  static void have_ended() noexcept {
+#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+    __tsan_acquire(&place_);
+#endif
+  }
+
+ private:
+  [[maybe_unused]] static inline char place_ = 0;
+};
+
+struct end_of_identity {
+  void operator()(const resource_identity* r) const noexcept {
+    looks::have_ended();
+    delete r;
+  }
+};
 
 using collector = cds::gc::DHP;
 
@@ -38,7 +76,7 @@ struct map_traits : cds::container::split_list::traits {
   };
 };
 
-using owned_identity = std::unique_ptr<const resource_identity>;
+using owned_identity = std::unique_ptr<const resource_identity, end_of_identity>;
 using address_map =
     cds::container::SplitListMap<collector, std::uintptr_t, owned_identity, map_traits>;
 
@@ -68,6 +106,7 @@ constinit thread_local bool thread_ends = false;
 // The record of a thread, for the rest of its life; each look at it is one test. Destructors that run
 // later than this one's get a record for each visit.
 struct record_of_thread {
+  record_of_thread() { looks::have_ended(); }  // those of the thread that had it before
   ~record_of_thread() {
     thread_ends = true;
     cds::gc::dhp::smr::detach_thread();
@@ -78,11 +117,15 @@ class visit {
  public:
   visit() : map_(all().addresses) {
     cds::gc::dhp::smr::attach_thread();  // nothing if it is attached
-    if (thread_ends) return;
-    static thread_local record_of_thread until_it_ends;
-    static_cast<void>(until_it_ends);
+    if (thread_ends) {
+      looks::have_ended();
+    } else {
+      static thread_local record_of_thread until_it_ends;
+      static_cast<void>(until_it_ends);
+    }
   }
   ~visit() {
+    looks::end();
     if (thread_ends) cds::gc::dhp::smr::detach_thread();
   }
   visit(const visit&) = delete;
@@ -119,7 +162,7 @@ const resource_identity* find_address(const void* address) {
 const resource_identity& make_address(const void* address) {
   if (const resource_identity* const there = find_address(address)) return *there;
   const visit map;
-  auto made = std::make_unique<const resource_identity>();
+  owned_identity made(new resource_identity);
   const resource_identity& r = *made;
   map->emplace(key(address), std::move(made));
   return r;
