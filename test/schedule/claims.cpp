@@ -136,7 +136,7 @@ TEST_SUITE("claims") {
     holds(
         [] {
           const resource v;
-          critical_section a({.ring_capacity = 1});
+          critical_section a({.name = flag() ? "a" : "", .ring_capacity = 1});
           auto b = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
           auto c = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
           ask(*b, v, false);
