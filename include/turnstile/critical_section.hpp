@@ -91,7 +91,8 @@ class critical_section {
   ///            that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the thread
   ///            that served it, after the section was released
-  /// Throws     what `body` throws; reentry_error and section_closed at once, when awaited
+  /// Throws     what `body` throws; reentry_error, section_closed and exclusive_access_error at once,
+  ///            when awaited
   /// Cancel     a running body is never stopped
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
   ///            frame, longer than the awaitable it returns. A plain body allocates nothing
@@ -151,32 +152,33 @@ class critical_section {
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
     using state = detail::submitted<std::decay_t<Body>>;
-    auto* const s = new state(core_, std::forward<Body>(body), detail::site{options.name, where},
-                              state::purpose::handle);
+    auto* const s =
+        new state(core_, std::forward<Body>(body), options, where, state::purpose::handle);
     auto handle = detail::handle_access::to<detail::body_result_t<std::decay_t<Body>>>(s);
-    if (!s->send()) s->refuse(refusal());
+    if (std::exception_ptr refused = s->send()) s->refuse(std::move(refused));
     return handle;
   }
 
   /// Starts an execution that nobody waits for. Its error goes to on_unobserved_error.
   ///
   /// Runs on    as submit
-  /// Throws     section_closed, bad_alloc
+  /// Throws     section_closed, exclusive_access_error, bad_alloc
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     using state = detail::submitted<std::decay_t<Body>>;
-    auto* const s = new state(core_, std::forward<Body>(body), detail::site{options.name, where},
-                              state::purpose::nobody);
-    if (s->send()) return;
-    s->discard();
-    std::rethrow_exception(refusal());
+    auto* const s =
+        new state(core_, std::forward<Body>(body), options, where, state::purpose::nobody);
+    if (std::exception_ptr refused = s->send()) {
+      s->discard();
+      std::rethrow_exception(std::move(refused));
+    }
   }
 
   /// Waits for the section and owns it until the guard is unlocked or destroyed.
   ///
   /// Resumes    as execute
-  /// Throws     reentry_error, section_closed, bad_alloc at once, when awaited
+  /// Throws     reentry_error, section_closed, exclusive_access_error, bad_alloc at once, when awaited
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
@@ -203,8 +205,6 @@ class critical_section {
   friend class synchronized;
   friend struct detail::several_access;
 
-  // Counts a refusal and gives its error.
-  std::exception_ptr refusal();
   // True: the caller owns the section. Throws section_closed.
   bool arrive_if_idle(detail::section_core::place& line);
 

@@ -52,6 +52,28 @@ class reentry_error : public deadlock_error {
   explicit reentry_error(std::vector<detail::held_step> path);
 };
 
+/// Two sections use one resource, and at least one of them asked for it exclusively: neither keeps the
+/// other out, so what one reads the other may be changing.
+class exclusive_access_error : public std::logic_error {
+ public:
+  exclusive_access_error(std::string resource, std::string owner, std::string claimant);
+
+  const std::string& resource() const noexcept { return names_->resource; }
+  /// The section that has claimed it, or `section #7` if that has no name.
+  const std::string& owner() const noexcept { return names_->owner; }
+  /// The section that was refused.
+  const std::string& claimant() const noexcept { return names_->claimant; }
+
+ private:
+  struct names {
+    std::string resource, owner, claimant;
+  };
+
+  explicit exclusive_access_error(std::shared_ptr<const names> all);
+
+  std::shared_ptr<const names> names_;
+};
+
 /// The section was closed before the request was made.
 class section_closed : public std::runtime_error {
  public:

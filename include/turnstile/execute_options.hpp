@@ -2,6 +2,7 @@
 #pragma once
 
 #include <turnstile/executor.hpp>
+#include <turnstile/resource.hpp>
 
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,11 @@ namespace turnstile {
 struct execute_options {
   /// Label in errors; must outlive the execution (a literal, as a rule).
   std::string_view name = {};
+  /// What the body uses: claimed for the section when the request is made, see resource.hpp.
+  resource_list uses = {};
+  /// False: the body only reads what it uses or touches, so other sections that also say so may use
+  /// it too.
+  bool exclusive_resource_access = true;
   /// Where the awaiting coroutine goes on; by default where it was running.
   executor_ref resume_on = {};
 };

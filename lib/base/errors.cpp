@@ -69,6 +69,19 @@ reentry_error::reentry_error(std::vector<detail::held_step> path)
     : deadlock_error("re-entry of a section that this chain of awaits already holds",
                      std::move(path)) {}
 
+exclusive_access_error::exclusive_access_error(std::string resource, std::string owner,
+                                               std::string claimant)
+    : exclusive_access_error(std::make_shared<const names>(
+          names{std::move(resource), std::move(owner), std::move(claimant)})) {}
+
+exclusive_access_error::exclusive_access_error(std::shared_ptr<const names> all)
+    : std::logic_error("turnstile: section \"" + all->claimant + "\" may not use \"" +
+                       all->resource + "\": section \"" + all->owner +
+                       "\" has claimed it, and one of them asked for it exclusively. Guard it with "
+                       "one section; if both only read it, set exclusive_resource_access = false "
+                       "in both"),
+      names_(std::move(all)) {}
+
 section_closed::section_closed(std::string_view section)
     : std::runtime_error("turnstile: section \"" + std::string(section) + "\" is closed") {}
 

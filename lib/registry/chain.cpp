@@ -151,6 +151,12 @@ chain_frame* keep(chain_frame* top) {
 
 void end_copy(uncounted_frame& f) noexcept { let_go(*f.copy.load(relaxed)); }
 
+const chain_frame* innermost_held() noexcept {
+  const chain_frame* f = innermost_frame();
+  while (f != nullptr && (f->section == nullptr || gone(*f))) f = f->parent;
+  return f;
+}
+
 bool chain_holds(const section_core& s) noexcept { return find_holder(s) != nullptr; }
 
 void refuse_if_held(const section_core& s, const site& at) {

@@ -2,20 +2,13 @@
 
 #include <turnstile/critical_section.hpp>
 
-#include <exception>
-
 namespace turnstile {
-
-std::exception_ptr critical_section::refusal() {
-  core_.count_refusal();
-  return std::make_exception_ptr(section_closed(core_.label()));
-}
 
 bool critical_section::arrive_if_idle(detail::section_core::place& line) {
   if (core_.bound_elsewhere()) return false;
   switch (core_.try_arrive(line)) {
     case detail::arrival::owner: return true;
-    case detail::arrival::closed: std::rethrow_exception(refusal());
+    case detail::arrival::closed: core_.count_refusal(); throw section_closed(core_.label());
     case detail::arrival::queued: break;
   }
   return false;

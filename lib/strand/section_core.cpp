@@ -4,6 +4,7 @@
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
 
+#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/thread_pool.hpp>
@@ -52,10 +53,18 @@ bool is_nobody(const request& r) noexcept { return r.start == &nobody::never; }
 
 }  // namespace
 
-std::unique_ptr<const section_core::options> section_core::keep(std::string_view name,
-                                                                executor_ref executor) {
+section_core::extras* section_core::keep(std::string_view name, executor_ref executor) {
   if (name.empty() && !executor) return nullptr;
-  return std::make_unique<const options>(options{std::string(name), executor});
+  return new extras{std::string(name), executor};
+}
+
+void section_core::set_claims(section_claims& all) const {
+  extras* given = given_.load(relaxed);  // whoever writes it has the lock
+  if (given == nullptr) {
+    given = new extras{};
+    given_.store(given, release);  // X1
+  }
+  given->claims.store(&all, release);  // X1
 }
 
 section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity)
@@ -67,8 +76,14 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
       given_(keep(name, bound_to)) {}
 
 section_core::~section_core() {
-  if (closers_.load(relaxed) == closed_list || ring_.pending() == 0) return;
-  contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+  if (closers_.load(relaxed) != closed_list && ring_.pending() != 0) {
+    contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+  }
+  // Relaxed: everything that was asked of the section comes before its end.
+  extras* const given = given_.load(relaxed);
+  if (given == nullptr) return;
+  if (section_claims* const all = given->claims.load(relaxed)) end_claims(*all);
+  delete given;
 }
 
 std::string label_of(std::string_view name, std::uint32_t id) {
@@ -260,7 +275,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 
 // The caller owns the section and gives it away: it is not touched afterwards.
 void section_core::pass_to_executor(request& r) noexcept {
-  executor_ref to = bound_ ? given_->executor : here().runs_on;
+  executor_ref to = bound_ ? bound_to() : here().runs_on;
   if (!to) to = job_access::home(r);
   if (!to) to = thread_pool::shared();
   ring_.put_back(r, mine_);

@@ -24,6 +24,7 @@ void section_request::tell_or_stay() {
   try {
     tell(chain_);
   } catch (...) {
+    withdraw_uses();
     give_up_waiting();
     throw;
   }

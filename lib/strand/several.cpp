@@ -50,6 +50,16 @@ void several_request::begin(held_section* all) {
       check_reentry();
     }
   }
+  if (!uses_.empty()) claim_what_nobody_has();
+}
+
+// What one of the sections guards already stays with it; the one entered last claims the rest.
+void several_request::claim_what_nobody_has() {
+  for (std::size_t i = 0; i != count_; ++i) {
+    uses_ = unclaimed(*held_[i].section, uses_, at_.exclusive());
+  }
+  section_ = &section();
+  claim_uses();
 }
 
 bool several_request::enter_all() noexcept {
@@ -78,6 +88,7 @@ void several_request::go_on(batch& done) noexcept {
       case entry::refused: leave(done); return;
     }
   }
+  keep_uses();
   bool* const own = take_own();
   if (run_body_(*this) != outcome::finished) return;
   own_served_ = own;
@@ -150,6 +161,8 @@ outcome several_request::granted(request& r) noexcept {
 // All are left before any is served on. This may be gone at the end.
 void several_request::leave(batch& done) noexcept {
   const bool executed = refusal_ == nullptr;
+  section_ = &section();
+  if (!executed) withdraw_uses();
   for (std::size_t i = entered_; i-- != 0;) {
     end_frame(held_[i].frame);
     held_[i].next = held_[i].section->end_hold(executed);

@@ -32,16 +32,19 @@ namespace turnstile::detail {
 class scope_members;
 class section_core;
 
-// Where an execution was asked for, and what it calls itself.
+// Where an execution was asked for, what it calls itself, and whether what it touches is claimed as
+// exclusive.
 // The name's two words are kept apart: together they would be copied as one vector right after they
 // were written as two words, which the store buffer cannot forward (bench/uncontended, 5 ns).
 class site {
  public:
   constexpr site() noexcept = default;
-  constexpr site(std::string_view name, const std::source_location& w) noexcept
-      : data_(name.data()), where(w), size_(name.size()) {}
+  constexpr site(std::string_view name, const std::source_location& w,
+                 bool exclusive = true) noexcept
+      : data_(name.data()), where(w), size_(name.size() << 1 | (exclusive ? 0 : 1)) {}
 
-  constexpr std::string_view name() const noexcept { return {data_, size_}; }
+  constexpr std::string_view name() const noexcept { return {data_, size_ >> 1}; }
+  constexpr bool exclusive() const noexcept { return (size_ & 1) == 0; }
 
  private:
   const char* data_ = nullptr;
@@ -50,7 +53,7 @@ class site {
   std::source_location where;
 
  private:
-  std::size_t size_ = 0;
+  std::size_t size_ = 0;  // the name's, and a bit: shared
 };
 
 struct chain_frame {
@@ -121,6 +124,9 @@ inline void end_frame(uncounted_frame& f) noexcept {
   if (f.copy.load(acquire) != nullptr) [[unlikely]]  // E3
     end_copy(f);
 }
+
+// The calling chain's innermost hold (guards let go do not count). Null: it holds nothing.
+const chain_frame* innermost_held() noexcept;
 
 // The calling chain holds `s` (guards let go do not count).
 bool chain_holds(const section_core& s) noexcept;

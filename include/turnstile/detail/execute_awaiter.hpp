@@ -35,8 +35,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   TURNSTILE_INLINE bool await_ready() {
     begin();
-    if (section_->bound_elsewhere()) [[unlikely]]
-      return await_bound();
+    if (claim_uses() || section_->bound_elsewhere()) [[unlikely]]
+      return await_in_line();
     section_core::place line;
     const arrival arrived = section_->arrive(line);
     if constexpr (!may_wait) {
@@ -94,7 +94,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
-  TURNSTILE_COLD bool await_bound() {
+  // Whatever happens, the body does not run within await_ready.
+  TURNSTILE_COLD bool await_in_line() {
     arrived_ = section_->arrive(line_);
     if (arrived_ == arrival::closed) refuse();
     return false;
@@ -109,6 +110,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   static outcome begin_body(request& r) noexcept {
     auto& self = static_cast<execute_awaiter&>(r);
     self.turn_has_come();
+    self.keep_uses();
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {

@@ -26,9 +26,11 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   bool await_ready() {
     begin();
     hold_ = make_hold(*section_, at_);  // before the request is made: this may fail
+    claim_uses();
     arrived_ = section_->arrive(line_);
     if (arrived_ == arrival::closed) refuse();
     if (arrived_ == arrival::queued || must_hop()) return false;
+    keep_uses();
     section_->hold_first(line_);
     if (!turn_is_over()) return true;
     phase_ = phase::served;
@@ -65,7 +67,9 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
 
  private:
   static outcome grant(request& r) noexcept {
-    static_cast<lock_awaiter&>(r).turn_has_come();
+    auto& self = static_cast<lock_awaiter&>(r);
+    self.turn_has_come();
+    self.keep_uses();
     return outcome::granted;
   }
 

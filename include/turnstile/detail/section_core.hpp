@@ -17,6 +17,8 @@
 //
 // Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
+//           X1  extras: given_.store(release) and claims.store(release) in set_claims -> load(acquire)
+//               in name and claims: what they point to
 //           executions_ is written by the owner with plain load and store, relaxed, and read by
 //           statistics.
 //
@@ -41,7 +43,6 @@
 #include <turnstile/detail/ticket_ring.hpp>
 #endif
 
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -56,6 +57,7 @@ using section_ring = ticket_ring;
 #endif
 
 class batch;
+struct section_claims;
 
 // What errors call a section: its name, or `section #7`.
 std::string label_of(std::string_view name, std::uint32_t id);
@@ -70,16 +72,24 @@ class section_core : private job {
   section_core& operator=(const section_core&) = delete;
 
   std::string_view name() const noexcept {
-    return given_ == nullptr ? std::string_view{} : given_->name;
+    const extras* const given = given_.load(acquire);  // X1
+    return given == nullptr ? std::string_view{} : given->name;
   }
   std::uint32_t id() const noexcept { return id_; }
   std::string label() const { return label_of(name(), id_); }
   section_statistics statistics() const noexcept;
 
+  // What it has claimed, null at first. Set once, by whoever has the lock of claims.hpp.
+  section_claims* claims() const noexcept {
+    const extras* const given = given_.load(acquire);                 // X1
+    return given == nullptr ? nullptr : given->claims.load(acquire);  // X1
+  }
+  void set_claims(section_claims& all) const;
+
   // Where bodies run; empty: anywhere.
-  executor_ref executor() const noexcept { return bound_ ? given_->executor : executor_ref{}; }
+  executor_ref executor() const noexcept { return bound_ ? bound_to() : executor_ref{}; }
   // True if bodies may not run on this thread: the section has an executor and this is not it.
-  bool bound_elsewhere() const noexcept { return bound_ && given_->executor != here().runs_on; }
+  bool bound_elsewhere() const noexcept { return bound_ && bound_to() != here().runs_on; }
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
@@ -139,14 +149,17 @@ class section_core : private job {
   void finish_close() noexcept;
 
  private:
-  // What few sections are given, apart so that the others stay small. Not the job's own home_: that
-  // is written whenever the section is posted.
-  struct options {
-    std::string name;
-    executor_ref executor;
+  // What few sections have, apart so that the others stay small. Not the job's own home_: that is
+  // written whenever the section is posted.
+  struct extras {
+    const std::string name;
+    const executor_ref executor;
+    atomic<section_claims*> claims{nullptr};
   };
 
-  static std::unique_ptr<const options> keep(std::string_view name, executor_ref executor);
+  static extras* keep(std::string_view name, executor_ref executor);
+  // Of a bound section: it has extras from its beginning.
+  executor_ref bound_to() const noexcept { return given_.load(relaxed)->executor; }
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
@@ -168,7 +181,7 @@ class section_core : private job {
   // Written rarely or never.
   statistic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
-  const std::unique_ptr<const options> given_;
+  mutable atomic<extras*> given_;  // made by the constructor, or by set_claims
 };
 
 }  // namespace turnstile::detail

@@ -1,6 +1,7 @@
 // section_request.hpp - what every awaitable request to a section has in common.
 #pragma once
 
+#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/suspended.hpp>
@@ -24,13 +25,17 @@ class section_request : protected suspended<request> {
 
   section_request(section_core& section, const execute_options& options,
                   const std::source_location& where) noexcept
-      : section_(&section), at_(options.name, where) {
+      : section_(&section), at_(options.name, where, options.exclusive_resource_access) {
+    if (!options.uses.empty()) [[unlikely]]
+      uses_ = options.uses;
     if (options.resume_on) [[unlikely]]
       resume_on_ = options.resume_on;
   }
 
   section_request(section_request&& other) noexcept
       : section_(other.section_), at_(other.at_), resume_on_(other.resume_on_) {
+    if (!other.uses_.empty()) [[unlikely]]
+      uses_ = other.uses_;
     if (other.phase_ != phase::fresh) misused(other.phase_);
     other.phase_ = phase::moved_from;
   }
@@ -48,6 +53,18 @@ class section_request : protected suspended<request> {
     phase_ = phase::awaited;
     if (const chain_frame* const top = here().chain; top != nullptr && top->mask != 0) [[unlikely]]
       check_reentry();
+  }
+
+  // The last thing before the request is made. True: some of that is new, and the request's turn has
+  // to keep it; refuse withdraws it.
+  TURNSTILE_INLINE bool claim_uses() { return !uses_.empty() && claim_declared(); }
+  TURNSTILE_INLINE void keep_uses() noexcept {
+    if (claims_are_new_) [[unlikely]]
+      keep_claims(*section_, uses_, at_.exclusive());
+  }
+
+  void withdraw_uses() noexcept {
+    if (claims_are_new_) withdraw_claims(*section_, uses_, at_.exclusive());
   }
 
   bool must_hop() const noexcept { return resume_on_ && resume_on_ != here().runs_on; }
@@ -108,6 +125,7 @@ class section_request : protected suspended<request> {
   }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {
+    withdraw_uses();
     section_->count_refusal();
     throw section_closed(section_->label());
   }
@@ -123,8 +141,10 @@ class section_request : protected suspended<request> {
 
   section_core* section_;
   site at_;
+  resource_list uses_;
   executor_ref resume_on_;
   phase phase_ = phase::fresh;
+  bool claims_are_new_ = false;
   arrival arrived_;
   section_core::place line_;
 
@@ -143,12 +163,21 @@ class section_request : protected suspended<request> {
     if (phase_ == phase::waiting) end_wait(wait_);
     phase_ = phase::awaited;
   }
+  bool claim_declared() {
+    try {
+      return claims_are_new_ = claim(*section_, uses_, at_.exclusive());
+    } catch (...) {
+      section_->count_refusal();
+      throw;
+    }
+  }
   [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
     contract_break(section_->label(),
                    p == phase::moved_from ? "an execution is used that was moved from"
                                           : "an execution is awaited twice",
                    at_.where);
   }
+
 };
 
 }  // namespace turnstile::detail

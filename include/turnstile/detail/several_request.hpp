@@ -103,6 +103,7 @@ class several_request : protected section_request {
 
   void go_on(batch& done) noexcept;
   entry enter(batch& done) noexcept;
+  void claim_what_nobody_has();
   static std::exception_ptr refused_by(section_core& s) noexcept;
   bool tell_of_wait(section_core::place line) noexcept;
   void leave(batch& done) noexcept;

@@ -21,9 +21,11 @@
 #pragma once
 
 #include <turnstile/detail/body.hpp>
+#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
+#include <turnstile/errors.hpp>
 #include <turnstile/execute_options.hpp>
 
 #include <coroutine>
@@ -186,9 +188,12 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   enum class purpose : bool { handle, nobody };
 
   template <class B>
-  submitted(section_core& section, B&& body, const site& at, purpose p)
-      : base(section, at, p == purpose::handle ? base::running : base::dropped),
+  submitted(section_core& section, B&& body, const execute_options& options,
+            const std::source_location& where, purpose p)
+      : base(section, site(options.name, where, options.exclusive_resource_access),
+             p == purpose::handle ? base::running : base::dropped),
         body_(std::forward<B>(body)) {
+    if (!options.uses.empty()) uses_ = options.uses;
     request::work_ = &deliver;
     request::home_ = {};
     request::start = &begin_body;
@@ -196,16 +201,20 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     request::may_wait = may_wait_;
   }
 
-  // False: the section is closed, and nothing was done. The body never runs inside the call.
-  bool send() noexcept {
-    section_core::place line;
-    switch (this->section_->arrive(line)) {
-      case arrival::owner: this->section_->post_first(line, *this); return true;
-      case arrival::queued:
-        return this->section_->publish_only(*this, line) != section_core::published::closed;
-      case arrival::closed: break;
+  // What it is refused with, and then nothing was done; null if nothing. The body never runs inside
+  // the call.
+  std::exception_ptr send() noexcept {
+    section_core& section = *this->section_;
+    try {
+      claims_are_new_ = !uses_.empty() && claim(section, uses_, this->at_.exclusive());
+    } catch (...) {
+      section.count_refusal();
+      return std::current_exception();
     }
-    return false;
+    if (send_in_line()) return nullptr;
+    if (claims_are_new_) withdraw_claims(section, uses_, this->at_.exclusive());
+    section.count_refusal();
+    return std::make_exception_ptr(section_closed(section.label()));
   }
 
   // After send refused it and nobody has a handle on it.
@@ -220,12 +229,25 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   using base::body_over;
 
  private:
+  // False: the section is closed. Otherwise this may be gone.
+  bool send_in_line() noexcept {
+    section_core::place line;
+    switch (this->section_->arrive(line)) {
+      case arrival::owner: this->section_->post_first(line, *this); return true;
+      case arrival::queued:
+        return this->section_->publish_only(*this, line) != section_core::published::closed;
+      case arrival::closed: break;
+    }
+    return false;
+  }
+
   ~submitted() override {
     if (left_ != nullptr) drop_hold(*left_);
   }
 
   static outcome begin_body(request& r) noexcept {
     auto& self = static_cast<submitted&>(r);
+    if (self.claims_are_new_) keep_claims(*self.section_, self.uses_, self.at_.exclusive());
     if constexpr (may_wait_) {
       return self.waiting_.start(self, self.body_, nullptr);
     } else {
@@ -240,6 +262,8 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   static void deliver(job& j) noexcept { static_cast<submitted&>(j).end(); }
 
   Body body_;
+  resource_list uses_;
+  bool claims_are_new_ = false;
   chain_frame* left_ = nullptr;
   [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, submitted>,
                                            no_waiting_body> waiting_;

@@ -1,0 +1,111 @@
+// claims.hpp - which sections have claimed a resource, and who may not.
+//
+// Behind it: lib/registry (claims.cpp, addresses.cpp).
+//
+// Shape     Two sections may not both use a resource unless both said that they do not need it for
+//           themselves. A resource's word says who has claimed it:
+//
+//             none            nobody, or nobody for good yet
+//             sole_exclusive  one section, at least once exclusively
+//             sole_shared     one section, never exclusively
+//             multi_shared    several, none of them exclusively
+//
+//             none --claim--> sole_* --the same, exclusively--> sole_exclusive
+//             sole_shared --another, shared--> multi_shared
+//             ... --a section ends--> down again to what is left
+//
+//           Behind the word, under one lock: each resource's claimants, each section's resources.
+//           All changes are made there, so a list is claimed as a whole or not at all, and nobody
+//           is refused because of a list that is refused itself.
+//           The request that makes a claim may be refused by close afterwards, and then must leave
+//           none. So a new claim is first `asked` for: it counts for other sections, but is neither
+//           in the word nor in `known`. The request's turn makes it `kept`, its refusal withdraws
+//           it. Others of the same section that come in between ask too, each for itself.
+//           A section remembers some of its kept claims in `known`, so that it need not take the
+//           lock for what it shares with others.
+//
+// Edges     C1  a section's record and its `known`: X1 of section_core.hpp, from record_of to
+//               claimed_already
+//           All else by the lock. The words and `known` are read relaxed: what they say of the
+//           reader's own section was true when that section's turn came, and stays true until the
+//           section or the resource ends, which nobody who still uses them may overlap with.
+//
+// Progress  What the section has claimed before: one load a resource, one more if it is shared with
+//           others, and no lock. The first claim, and the end of what has ever been claimed, take
+//           the lock: that blocks a thread for the length of a few look-ups.
+//
+// Dangers   A section and a resource it claims may end at the same time: both do it under the lock.
+//           No destructor of a resource may run under the lock: see forget_address.
+//
+// Proof     test/schedule (claims): all interleavings of two sections and two resources, with close
+//           and with both ends; each rule above fails there when it is broken. test/registry, test/stress
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/thread_state.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace turnstile {
+
+class resource_list;
+
+namespace detail {
+
+class section_core;
+struct claims_book;
+
+// What a section has claimed. Made at its first claim, ended by it.
+struct section_claims;
+
+// What a resource is known by: `resource` has one, `variable` has one. It may be claimed by any
+// thread; when it ends nobody may use it, and the claims on it are gone.
+class resource_identity {
+ public:
+  explicit resource_identity(std::string_view name = {});
+  ~resource_identity() {
+    if (rest_ != nullptr) [[unlikely]]
+      end();
+  }
+  resource_identity(const resource_identity&) = delete;
+  resource_identity& operator=(const resource_identity&) = delete;
+
+  std::string_view name() const noexcept;
+
+ private:
+  friend struct claims_book;
+
+  struct rest;
+
+  void end() noexcept;
+
+  mutable atomic<std::uint64_t> word_{0};
+  mutable guarded<rest*> rest_{nullptr};  // its name and claimants; made when there are any
+};
+
+// Claims all of `uses` for a request to `s` that is about to arrive, or throws
+// exclusive_access_error and claims nothing. True: something is new. Then the request's turn has to
+// keep it, or its refusal to withdraw it.
+[[nodiscard]] bool claim(const section_core& s, const resource_list& uses, bool exclusive);
+// What of `uses` the section has not claimed yet.
+resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive);
+void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
+void withdraw_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
+
+// By a section's destructor.
+void end_claims(section_claims& all) noexcept;
+
+void touch_held(const resource_identity& r);
+
+// `r` is about to be read or written: the innermost section that the calling chain holds claims it,
+// as the execution there said. Outside every section nothing is claimed. Throws
+// exclusive_access_error before anything is read or written.
+inline void touch(const resource_identity& r) {
+  if (here().chain != nullptr) [[unlikely]]
+    touch_held(r);
+}
+
+}  // namespace detail
+}  // namespace turnstile

@@ -1,0 +1,118 @@
+// resource.hpp - what executions say they use, so that two sections cannot guard one thing.
+//
+// Behind it: lib/registry (claims.cpp); the rule and its protocol are in detail/claims.hpp.
+#pragma once
+
+#include <turnstile/detail/claims.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace turnstile {
+
+/// An identity that sits beside the data it stands for, for `execute_options::uses`.
+///
+/// A section that uses it claims it until the section or the resource is destroyed. Another section
+/// that asks for it gets `exclusive_access_error`, unless both asked with
+/// `exclusive_resource_access = false`.
+///
+/// Threads    used from any thread; the destructor from one, when nothing uses it
+/// Progress   what a section has claimed before is one load; the first claim takes a lock
+/// Lifetime   outlives the executions that use it; its end takes the claims on it with it
+class resource {
+ public:
+  /// `name` is copied and stands in errors.
+  explicit resource(std::string_view name = {}) : identity_(name) {}
+
+ private:
+  friend class resource_ref;
+
+  detail::resource_identity identity_;
+};
+
+/// Refers to something with an identity.
+class resource_ref {
+ public:
+  resource_ref(const resource& r) noexcept : resource_ref(r.identity_) {}
+  resource_ref(const detail::resource_identity& identity) noexcept
+      : thing_(&identity), by_address_(false) {}
+
+ private:
+  friend class resource_list;
+  friend struct detail::claims_book;
+  template <class T>
+  friend resource_ref resource_of(const T& object);
+
+  resource_ref(const void* thing, bool by_address) noexcept
+      : thing_(thing), by_address_(by_address) {}
+
+  const void* thing_;  // an identity, or an object of any type
+  bool by_address_;
+};
+
+static_assert(std::is_trivially_copyable_v<resource_ref>);
+
+/// The identity of an address: for data that has no `resource` beside it. Objects that begin at one
+/// address are one. What has an identity of its own keeps that.
+///
+/// Lifetime   an address has no destructor: the claims on it stay until the sections that made them
+///            are destroyed
+template <class T>
+resource_ref resource_of(const T& object) {
+  if constexpr (std::convertible_to<const T&, resource_ref>) {
+    return object;
+  } else {
+    return {static_cast<const void*>(std::addressof(object)), true};
+  }
+}
+
+/// Up to 8 identities, inline.
+class resource_list {
+ public:
+  static constexpr std::size_t most = 8;
+
+  constexpr resource_list() noexcept = default;
+  /// 1 to 8 things that convert to resource_ref.
+  template <class... R>
+    requires(sizeof...(R) >= 1 && sizeof...(R) <= most &&
+             (std::convertible_to<const R&, resource_ref> && ...))
+  resource_list(const R&... things) {
+    (add(things), ...);
+  }
+  /// Throws `std::length_error` if there are more than 8.
+  resource_list(std::span<const resource_ref> things) {
+    if (things.size() > most) too_long(things.size());
+    for (const resource_ref& r : things) add(r);
+  }
+
+  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr bool empty() const noexcept { return size_ == 0; }
+  resource_ref operator[](std::size_t i) const noexcept {
+    return {things_[i], (by_address_ >> i & 1) != 0};
+  }
+
+ private:
+  [[noreturn]] static void too_long(std::size_t n);
+
+  void add(const resource_ref& r) noexcept {
+    things_[size_] = r.thing_;
+    by_address_ = static_cast<std::uint8_t>(by_address_ | (r.by_address_ ? 1 << size_ : 0));
+    ++size_;
+  }
+
+  union {
+    char nothing_ = 0;
+    const void* things_[most];  // written up to the size: most executions declare nothing
+  };
+  std::uint8_t size_ = 0;
+  std::uint8_t by_address_ = 0;  // a bit for each
+};
+
+static_assert(std::is_trivially_copyable_v<resource_list>);
+
+}  // namespace turnstile

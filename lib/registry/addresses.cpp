@@ -1,0 +1,176 @@
+// addresses.cpp - identities of plain addresses, in a map of libcds. The only file that knows libcds'
+// collector.
+//
+// Look-ups take no lock: an identity that is taken out of the map is destroyed when nobody is looking
+// at it any more (dynamic hazard pointers). A thread that looks needs a record for that. It gets one at
+// its first look and gives it back when it ends, so that nobody has to know.
+//
+// Proof  test/registry (resources: addresses), test/stress (claims)
+
+#include "registry/addresses.hpp"
+
+#include <cds/container/michael_kvlist_dhp.h>
+#include <cds/container/split_list_map.h>
+#include <cds/gc/dhp.h>
+#include <cds/init.h>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#if defined(__SANITIZE_THREAD__)
+#define TURNSTILE_TELL_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TURNSTILE_TELL_THREAD_SANITIZER 1
+#endif
+#endif
+
+#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace turnstile::detail {
+
+namespace {
+
+// That no look is under way when something is freed, or a record gets another thread, is known to
+// libcds, whose collector is compiled without the thread sanitizer. So the sanitizer is told.
+class looks {
+ public:
+  static void end() noexcept {
+#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+    __tsan_release(&place_);
+#endif
+  }
+  static void have_ended() noexcept {
+#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+    __tsan_acquire(&place_);
+#endif
+  }
+
+ private:
+  [[maybe_unused]] static inline char place_ = 0;
+};
+
+struct end_of_identity {
+  void operator()(const resource_identity* r) const noexcept {
+    looks::have_ended();
+    delete r;
+  }
+};
+
+using collector = cds::gc::DHP;
+
+// The map's buckets go by the lowest bits, which addresses have in common.
+struct spread {
+  std::size_t operator()(std::uintptr_t address) const noexcept {
+    return static_cast<std::size_t>(address * 0x9e3779b97f4a7c15u >> 20);  // 2^64 / golden ratio
+  }
+};
+
+struct map_traits : cds::container::split_list::traits {
+  using ordered_list = cds::container::michael_list_tag;
+  using hash = spread;
+  struct ordered_list_traits : cds::container::michael_list::traits {
+    using less = std::less<std::uintptr_t>;
+  };
+};
+
+using owned_identity = std::unique_ptr<const resource_identity, end_of_identity>;
+using address_map =
+    cds::container::SplitListMap<collector, std::uintptr_t, owned_identity, map_traits>;
+
+// libcds wants its start first, then its collector, then the thread that makes a map.
+struct library {
+  struct start {
+    start() { cds::Initialize(); }
+  };
+  struct first_thread {
+    first_thread() { cds::gc::dhp::smr::attach_thread(); }
+  };
+
+  start started;
+  collector collected;
+  first_thread attached;
+  address_map addresses;
+};
+
+// Never destroyed: sections that claim addresses may be destroyed by destructors of static objects.
+library& all() {
+  static library& one = *new library;
+  return one;
+}
+
+constinit thread_local bool thread_ends = false;
+
+// The record of a thread, for the rest of its life; each look at it is one test. Destructors that run
+// later than this one's get a record for each visit.
+struct record_of_thread {
+  record_of_thread() { looks::have_ended(); }  // those of the thread that had it before
+  ~record_of_thread() {
+    thread_ends = true;
+    cds::gc::dhp::smr::detach_thread();
+  }
+};
+
+class visit {
+ public:
+  visit() : map_(all().addresses) {
+    cds::gc::dhp::smr::attach_thread();  // nothing if it is attached
+    if (thread_ends) {
+      looks::have_ended();
+    } else {
+      static thread_local record_of_thread until_it_ends;
+      static_cast<void>(until_it_ends);
+    }
+  }
+  ~visit() {
+    looks::end();
+    if (thread_ends) cds::gc::dhp::smr::detach_thread();
+  }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+
+  address_map* operator->() const noexcept { return &map_; }
+
+ private:
+  address_map& map_;
+};
+
+std::uintptr_t key(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+}  // namespace
+
+bool claimed_by_address(const void* address, const section_core& s, bool exclusive) {
+  const visit map;
+  bool claimed = false;
+  map->find(key(address), [&](address_map::value_type& entry) {
+    claimed = claimed_already(*entry.second, s, exclusive);
+  });
+  return claimed;
+}
+
+const resource_identity* find_address(const void* address) {
+  const visit map;
+  const resource_identity* found = nullptr;
+  map->find(key(address), [&](address_map::value_type& entry) { found = entry.second.get(); });
+  return found;
+}
+
+const resource_identity& make_address(const void* address) {
+  if (const resource_identity* const there = find_address(address)) return *there;
+  const visit map;
+  owned_identity made(new resource_identity);
+  const resource_identity& r = *made;
+  map->emplace(key(address), std::move(made));
+  return r;
+}
+
+void forget_address(const void* address) noexcept {
+  const visit map;
+  map->erase(key(address));
+}
+
+}  // namespace turnstile::detail

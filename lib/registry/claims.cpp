@@ -1,0 +1,315 @@
+// claims.cpp - claiming and giving up. The protocol is in detail/claims.hpp.
+
+#include "registry/addresses.hpp"
+
+#include <turnstile/detail/chain.hpp>
+#include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/threads.hpp>
+#include <turnstile/errors.hpp>
+#include <turnstile/resource.hpp>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace turnstile {
+
+namespace detail {
+
+namespace {
+
+using thing = std::pair<const void*, bool>;  // as in resource_ref
+
+// The word.
+enum kind : std::uint64_t { none, sole_exclusive, sole_shared, multi_shared };
+
+constexpr std::uint64_t sole(kind k, std::uint32_t section) noexcept {
+  return std::uint64_t{section} << 32 | k;
+}
+
+// One section's claim on one resource; each field by whether exclusive.
+struct claim_state {
+  section_claims* by;
+  std::array<guarded<unsigned>, 2> asked{0u, 0u};  // requests whose turn has not come
+  std::array<guarded<bool>, 2> kept{false, false};
+
+  bool exclusive() const noexcept { return asked[true] != 0 || kept[true]; }
+  bool any() const noexcept { return exclusive() || asked[false] != 0 || kept[false]; }
+};
+
+// Guards every `rest` and section_claims, but for `known`.
+mutex claims_lock;
+
+}  // namespace
+
+struct resource_identity::rest {
+  explicit rest(std::string_view n) : name(n) {}
+
+  const std::string name;
+  std::map<std::uint32_t, claim_state> claimants;  // by the section's number
+};
+
+struct section_claims {
+  explicit section_claims(const section_core& s) : section(s) {}
+
+  atomic<const resource_identity*>& known_place(const resource_identity& r) noexcept {
+    return known[reinterpret_cast<std::uintptr_t>(&r) / sizeof r % known.size()];
+  }
+
+  const section_core& section;
+  std::map<thing, const resource_identity*> resources;
+  std::array<atomic<const resource_identity*>, 8> known{};
+};
+
+// All but claimed_already under the lock.
+struct claims_book {
+  static bool claimed_already(const resource_identity& r, const section_core& s,
+                              bool exclusive) noexcept {
+    const std::uint64_t word = r.word_.load(relaxed);
+    if (word == sole(sole_exclusive, s.id())) return true;
+    if (exclusive) return false;
+    if (word == sole(sole_shared, s.id())) return true;
+    if (word != multi_shared) return false;
+    section_claims* const mine = s.claims();  // C1
+    return mine != nullptr && mine->known_place(r).load(relaxed) == &r;
+  }
+
+  static bool claimed_already(const resource_ref& r, const section_core& s, bool exclusive) {
+    return r.by_address_ ? claimed_by_address(r.thing_, s, exclusive)
+                         : claimed_already(identity(r), s, exclusive);
+  }
+
+  static const resource_identity& identity(const resource_ref& r) noexcept {
+    return *static_cast<const resource_identity*>(r.thing_);
+  }
+  static const resource_identity* find(const resource_ref& r) {
+    return r.by_address_ ? find_address(r.thing_) : &identity(r);
+  }
+  static thing key(const resource_ref& r) noexcept { return {r.thing_, r.by_address_}; }
+
+  static section_claims& record_of(const section_core& s) {
+    if (section_claims* const mine = s.claims()) return *mine;
+    auto made = std::make_unique<section_claims>(s);
+    s.set_claims(*made);  // C1
+    return *made.release();
+  }
+
+  static resource_identity::rest& rest_of(const resource_identity& r) {
+    if (r.rest_ == nullptr) r.rest_ = new resource_identity::rest({});
+    return *r.rest_;
+  }
+
+  static void refuse_conflict(const section_core& s, const resource_ref& r, bool exclusive) {
+    const resource_identity* const found = find(r);
+    if (found == nullptr || found->rest_ == nullptr) return;
+    for (const auto& [section, claim] : found->rest_->claimants) {
+      if (section == s.id()) continue;
+      if (exclusive || claim.exclusive()) {
+        throw exclusive_access_error(label(*found, r.thing_), claim.by->section.label(), s.label());
+      }
+      return;  // who claims exclusively is alone, so the others share too
+    }
+  }
+
+  static std::string label(const resource_identity& r, const void* at) {
+    if (!r.name().empty()) return std::string(r.name());
+    std::ostringstream text;
+    text << "resource at " << at;
+    return text.str();
+  }
+
+  static void ask(section_claims& mine, const resource_ref& r, bool exclusive) {
+    const resource_identity& at = r.by_address_ ? make_address(r.thing_) : identity(r);
+    try {
+      mine.resources.try_emplace(key(r), &at);
+      auto& claimants = rest_of(at).claimants;
+      claim_state& c = claimants.try_emplace(mine.section.id(), claim_state{&mine}).first->second;
+      c.asked[exclusive] = c.asked[exclusive] + 1;
+    } catch (...) {
+      drop_unless_claimed(mine, key(r), at);
+      throw;
+    }
+    publish(at);
+  }
+
+  // Null if the resource has ended meanwhile.
+  static claim_state* find_claim(section_claims& mine, const resource_ref& r) noexcept {
+    const auto at = mine.resources.find(key(r));
+    if (at == mine.resources.end()) return nullptr;
+    return &at->second->rest_->claimants.find(mine.section.id())->second;
+  }
+
+  static void keep(section_claims& mine, const resource_ref& r, bool exclusive) noexcept {
+    claim_state* const c = find_claim(mine, r);
+    if (c == nullptr) return;
+    const resource_identity& at = *mine.resources.find(key(r))->second;
+    c->asked[exclusive] = c->asked[exclusive] - 1;
+    c->kept[exclusive] = true;
+    mine.known_place(at).store(&at, relaxed);
+    publish(at);
+  }
+
+  static void withdraw(section_claims& mine, const resource_ref& r, bool exclusive) noexcept {
+    claim_state* const c = find_claim(mine, r);
+    if (c == nullptr) return;
+    c->asked[exclusive] = c->asked[exclusive] - 1;
+    drop_unless_claimed(mine, key(r), *mine.resources.find(key(r))->second);
+  }
+
+  static void drop_unless_claimed(section_claims& mine, const thing& t,
+                                  const resource_identity& r) noexcept {
+    if (r.rest_ != nullptr) {
+      auto& claimants = r.rest_->claimants;
+      const auto at = claimants.find(mine.section.id());
+      if (at != claimants.end() && at->second.any()) return;
+      if (at != claimants.end()) claimants.erase(at);
+    }
+    mine.resources.erase(t);
+    settle(t, r);
+  }
+
+  static void give_up(section_claims& mine) noexcept {
+    for (const auto& [t, r] : mine.resources) {
+      r->rest_->claimants.erase(mine.section.id());
+      settle(t, *r);
+    }
+  }
+
+  // After a claimant has gone.
+  static void settle(const thing& t, const resource_identity& r) noexcept {
+    publish(r);
+    const auto& [address, by_address] = t;
+    if (!by_address || (r.rest_ != nullptr && !r.rest_->claimants.empty())) return;
+    delete static_cast<resource_identity::rest*>(r.rest_);
+    r.rest_ = nullptr;
+    forget_address(address);
+  }
+
+  static void publish(const resource_identity& r) noexcept { r.word_.store(word_of(r), relaxed); }
+
+  static std::uint64_t word_of(const resource_identity& r) noexcept {
+    if (r.rest_ == nullptr || r.rest_->claimants.empty()) return none;
+    if (r.rest_->claimants.size() > 1) return multi_shared;
+    const auto& [section, c] = *r.rest_->claimants.begin();
+    if (c.kept[true]) return sole(sole_exclusive, section);
+    return c.kept[false] ? sole(sole_shared, section) : std::uint64_t{none};
+  }
+
+  static void forget_claims_on(const resource_identity& r) noexcept {
+    for (const auto& [section, claim] : r.rest_->claimants) {
+      section_claims& by = *claim.by;
+      by.resources.erase({&r, false});
+      if (by.known_place(r).load(relaxed) == &r) by.known_place(r).store(nullptr, relaxed);
+    }
+  }
+};
+
+resource_identity::resource_identity(std::string_view name)
+    : rest_(name.empty() ? nullptr : new rest(name)) {}
+
+std::string_view resource_identity::name() const noexcept {
+  return rest_ == nullptr ? std::string_view{} : std::string_view(rest_->name);
+}
+
+void resource_identity::end() noexcept {
+  {
+    const std::lock_guard lock(claims_lock);
+    claims_book::forget_claims_on(*this);
+  }
+  delete static_cast<rest*>(rest_);
+}
+
+bool claimed_already(const resource_identity& r, const section_core& s, bool exclusive) noexcept {
+  return claims_book::claimed_already(r, s, exclusive);
+}
+
+namespace {
+
+TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, bool exclusive) {
+  const std::lock_guard lock(claims_lock);
+  for (std::size_t i = 0; i != uses.size(); ++i) {
+    claims_book::refuse_conflict(s, uses[i], exclusive);
+  }
+  section_claims& mine = claims_book::record_of(s);
+  std::size_t asked = 0;
+  try {
+    for (; asked != uses.size(); ++asked) claims_book::ask(mine, uses[asked], exclusive);
+  } catch (...) {
+    while (asked != 0) claims_book::withdraw(mine, uses[--asked], exclusive);
+    throw;
+  }
+}
+
+// The section is held, so this is for good at once.
+TURNSTILE_COLD void claim_touched(const section_core& s, const resource_identity& r,
+                                  bool exclusive) {
+  const std::lock_guard lock(claims_lock);
+  claims_book::refuse_conflict(s, r, exclusive);
+  section_claims& mine = claims_book::record_of(s);
+  claims_book::ask(mine, r, exclusive);
+  claims_book::keep(mine, r, exclusive);
+}
+
+}  // namespace
+
+bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
+  for (std::size_t i = 0; i != uses.size(); ++i) {
+    if (claims_book::claimed_already(uses[i], s, exclusive)) [[likely]]
+      continue;
+    claim_new(s, uses, exclusive);
+    return true;
+  }
+  return false;
+}
+
+resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive) {
+  std::vector<resource_ref> left;
+  for (std::size_t i = 0; i != uses.size(); ++i) {
+    if (!claims_book::claimed_already(uses[i], s, exclusive)) left.push_back(uses[i]);
+  }
+  return std::span<const resource_ref>(left);
+}
+
+void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
+  const std::lock_guard lock(claims_lock);
+  section_claims& mine = claims_book::record_of(s);
+  for (std::size_t i = 0; i != uses.size(); ++i) claims_book::keep(mine, uses[i], exclusive);
+}
+
+void withdraw_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
+  const std::lock_guard lock(claims_lock);
+  section_claims& mine = claims_book::record_of(s);
+  for (std::size_t i = 0; i != uses.size(); ++i) claims_book::withdraw(mine, uses[i], exclusive);
+}
+
+void end_claims(section_claims& all) noexcept {
+  {
+    const std::lock_guard lock(claims_lock);
+    claims_book::give_up(all);
+  }
+  delete &all;
+}
+
+void touch_held(const resource_identity& r) {
+  const chain_frame* const held = innermost_held();
+  if (held == nullptr) return;
+  const bool exclusive = held->at->exclusive();
+  if (claims_book::claimed_already(r, *held->section, exclusive)) [[likely]]
+    return;
+  claim_touched(*held->section, r, exclusive);
+}
+
+}  // namespace detail
+
+void resource_list::too_long(std::size_t n) {
+  throw std::length_error("turnstile: a resource_list of " + std::to_string(n) +
+                          " things, and it holds 8");
+}
+
+}  // namespace turnstile

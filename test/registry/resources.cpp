@@ -1,0 +1,623 @@
+// resources.cpp - two sections that use one thing find out, by TensorFlow's rule.
+
+#include "support/hold.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <array>
+#include <doctest/doctest.h>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+using namespace turnstile;
+using detail::resource_identity;
+using detail::touch;
+
+namespace {
+
+constexpr bool exclusively = true;
+constexpr bool shared = false;
+
+// True: the body ran. False: exclusive_access_error, and it did not.
+bool uses(critical_section& cs, const resource_list& things, bool exclusive = exclusively) {
+  bool ran = false;
+  try {
+    sync_wait(cs.execute([&ran] { ran = true; },
+                         {.uses = things, .exclusive_resource_access = exclusive}));
+  } catch (const exclusive_access_error&) {
+    REQUIRE_FALSE(ran);
+    return false;
+  }
+  REQUIRE(ran);
+  return true;
+}
+
+bool touches(critical_section& cs, const resource_identity& r, bool exclusive = exclusively) {
+  bool touched = false;
+  const auto body = [&] {
+    touch(r);
+    touched = true;
+  };
+  try {
+    sync_wait(cs.execute(std::ref(body), {.exclusive_resource_access = exclusive}));
+  } catch (const exclusive_access_error&) {
+    REQUIRE_FALSE(touched);
+    return false;
+  }
+  REQUIRE(touched);
+  return true;
+}
+
+struct names {
+  std::string resource, owner, claimant, what;
+};
+
+names refusal(critical_section& cs, const resource_list& things, bool exclusive = exclusively) {
+  try {
+    sync_wait(cs.execute([] {}, {.uses = things, .exclusive_resource_access = exclusive}));
+  } catch (const exclusive_access_error& e) {
+    const exclusive_access_error copy = e;
+    return {copy.resource(), copy.owner(), copy.claimant(), copy.what()};
+  }
+  return {};
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_SUITE("registry") {
+  TEST_CASE("resources: options and references are what they are said to be") {
+    static_assert(std::is_aggregate_v<execute_options>);
+    static_assert(std::is_trivially_destructible_v<execute_options>);
+    static_assert(std::is_trivially_copyable_v<resource_ref>);
+    static_assert(std::is_trivially_copyable_v<resource_list>);
+    static_assert(std::is_nothrow_default_constructible_v<resource_list>);
+    static_assert(!std::is_copy_constructible_v<resource> &&
+                  !std::is_move_constructible_v<resource>);
+    static_assert(!std::is_convertible_v<std::string_view, resource>);
+    static_assert(std::is_convertible_v<const resource&, resource_ref>);
+    static_assert(sizeof(resource_identity) == 2 * sizeof(void*));
+    static_assert(std::is_base_of_v<std::logic_error, exclusive_access_error>);
+    static_assert(std::is_nothrow_copy_constructible_v<exclusive_access_error>);
+    static_assert(resource_list().empty());
+    CHECK(execute_options{}.exclusive_resource_access);
+  }
+
+  TEST_CASE("resources: a list is made of one to eight things, or of a span of as many") {
+    resource r;
+    const int x = 0;
+    const resource_ref ref = r;
+    CHECK(resource_list{r}.size() == 1);
+    CHECK(resource_list{r, ref, resource_of(x)}.size() == 3);
+    CHECK(resource_list{r, r, r, r, r, r, r, r}.size() == 8);
+    CHECK_FALSE(std::is_constructible_v<resource_list, resource&, resource&, resource&, resource&,
+                                        resource&, resource&, resource&, resource&, resource&>);
+    std::vector<resource_ref> many(8, ref);
+    CHECK(resource_list{std::span<const resource_ref>(many)}.size() == 8);
+    CHECK(resource_list(std::span<const resource_ref>()).empty());
+    many.push_back(ref);
+    CHECK_THROWS_AS(resource_list{std::span<const resource_ref>(many)}, std::length_error);
+  }
+
+  TEST_CASE("resources: exclusive after exclusive is refused") {
+    critical_section a, b;
+    const resource v;
+    CHECK(uses(a, v, exclusively));
+    CHECK_FALSE(uses(b, v, exclusively));
+  }
+
+  TEST_CASE("resources: shared after exclusive is refused") {
+    critical_section a, b;
+    const resource v;
+    CHECK(uses(a, v, exclusively));
+    CHECK_FALSE(uses(b, v, shared));
+  }
+
+  TEST_CASE("resources: exclusive after shared is refused") {
+    critical_section a, b;
+    const resource v;
+    CHECK(uses(a, v, shared));
+    CHECK_FALSE(uses(b, v, exclusively));
+  }
+
+  TEST_CASE("resources: shared after shared is allowed, by any number of sections") {
+    std::array<critical_section, 20> all;
+    const resource v;
+    for (int round = 0; round != 2; ++round) {
+      for (critical_section& cs : all) CHECK(uses(cs, v, shared));
+    }
+    for (critical_section& cs : all) CHECK_FALSE(uses(cs, v, exclusively));
+    for (critical_section& cs : all) CHECK(uses(cs, v, shared));
+  }
+
+  TEST_CASE("resources: the same section is allowed with any flag, any number of times") {
+    critical_section a;
+    const resource v;
+    for (const bool first : {exclusively, shared}) {
+      for (const bool second : {exclusively, shared}) {
+        CHECK(uses(a, v, first));
+        CHECK(uses(a, v, second));
+      }
+    }
+  }
+
+  TEST_CASE("resources: one exclusive execution counts for ever, whatever comes after it") {
+    critical_section a, b;
+    const resource v;
+    CHECK(uses(a, v, shared));
+    CHECK(uses(a, v, exclusively));
+    CHECK(uses(a, v, shared));
+    CHECK_FALSE(uses(b, v, shared));
+  }
+
+  TEST_CASE("resources: the sequence of testMultipleCSExecutionsRequestSameResource") {
+    const resource v;
+    critical_section cs0, cs1, cs2, cs3;
+    CHECK(uses(cs0, v, shared));
+    CHECK(uses(cs1, v, shared));  // neither asked for exclusive access
+    CHECK(uses(cs1, v, shared));  // the same section once more
+    CHECK_FALSE(uses(cs2, v, exclusively));
+    CHECK(uses(cs2, v, shared));  // the refused one left nothing
+    const resource w;
+    CHECK(uses(cs0, w, exclusively));
+    CHECK(uses(cs0, w, exclusively));
+    CHECK_FALSE(uses(cs3, w, exclusively));
+    CHECK_FALSE(uses(cs3, w, shared));
+    CHECK(uses(cs0, w, shared));
+  }
+
+  TEST_CASE("resources: a refused request leaves no claim, not even on its other resources") {
+    critical_section a, b, c;
+    const resource v, w, x;
+    CHECK(uses(a, v));
+    CHECK_FALSE(uses(b, {w, v, x}));
+    CHECK(uses(c, {w, x}));
+    CHECK_FALSE(uses(b, w));
+  }
+
+  TEST_CASE("resources: a refused upgrade leaves the shared claim as it was") {
+    critical_section a, b, c;
+    const resource v, w;
+    CHECK(uses(a, {v, w}, shared));
+    CHECK(uses(b, v, shared));
+    CHECK_FALSE(uses(a, {w, v}, exclusively));
+    CHECK(uses(b, w, shared));
+    CHECK(uses(a, {w, v}, shared));
+    CHECK(uses(c, {w, v}, shared));
+  }
+
+  TEST_CASE("resources: a thing named twice is one") {
+    critical_section a, b;
+    {
+      const resource v;
+      CHECK(uses(a, {v, v}));
+      CHECK(uses(a, {v, v, v}));
+      CHECK_FALSE(uses(b, {v, v}));
+    }
+    const resource v;
+    CHECK(uses(b, v));
+  }
+
+  TEST_CASE("resources: a claim outlives its execution, and ends with its section") {
+    critical_section b;
+    const resource v;
+    const int x = 0;
+    {
+      critical_section a;
+      CHECK(uses(a, {v, resource_of(x)}));
+      CHECK_FALSE(uses(b, v));
+      CHECK_FALSE(uses(b, resource_of(x)));
+    }
+    CHECK(uses(b, v));
+    CHECK(uses(b, resource_of(x)));
+  }
+
+  TEST_CASE("resources: of several that share, each takes its own claim with it") {
+    const resource v;
+    auto a = std::make_unique<critical_section>();
+    auto b = std::make_unique<critical_section>();
+    critical_section c;
+    CHECK(uses(*a, v, shared));
+    CHECK(uses(*b, v, shared));
+    CHECK(uses(c, v, shared));
+    CHECK_FALSE(uses(c, v, exclusively));
+    b.reset();
+    CHECK_FALSE(uses(c, v, exclusively));
+    a.reset();
+    CHECK(uses(c, v, exclusively));
+  }
+
+  TEST_CASE("resources: a resource that ends takes its claims with it") {
+    critical_section a, b;
+    alignas(resource) std::byte place[sizeof(resource)];
+    const auto make = [&] {
+      return std::unique_ptr<resource, void (*)(resource*)>(new (place) resource,
+                                                            [](resource* r) { r->~resource(); });
+    };
+    {
+      const auto v = make();
+      CHECK(uses(a, *v, shared));
+      CHECK(uses(b, *v, shared));
+    }
+    {
+      const auto v = make();  // at the same address, and another one
+      CHECK(uses(b, *v, shared));
+      CHECK(uses(b, *v, exclusively));
+      CHECK_FALSE(uses(a, *v, shared));
+    }
+  }
+
+  TEST_CASE("resources: nested sections on one resource are refused unless both share") {
+    for (const bool outer : {exclusively, shared}) {
+      for (const bool inner : {exclusively, shared}) {
+        critical_section a, b;
+        const resource v;
+        bool ran = false;
+        auto within = [&]() -> task<> {
+          co_await b.execute([&] { ran = true; }, {.uses = v, .exclusive_resource_access = inner});
+        };
+        const auto whole = [&] {
+          sync_wait(a.execute(within, {.uses = v, .exclusive_resource_access = outer}));
+        };
+        if (outer == shared && inner == shared) {
+          CHECK_NOTHROW(whole());
+          CHECK(ran);
+        } else {
+          CHECK_THROWS_AS(whole(), exclusive_access_error);
+          CHECK_FALSE(ran);
+        }
+        CHECK(uses(a, v, shared));
+      }
+    }
+  }
+
+  TEST_CASE("resources: an awaitable body and one that has to wait are claimed for as well") {
+    critical_section a, b;
+    const resource v, w;
+    auto wait = []() -> task<> { co_await yield(); };
+    sync_wait(a.execute(wait, {.uses = v}));
+    CHECK_FALSE(uses(b, v));
+    section_guard busy = support::hold(a);
+    std::thread later([&] { CHECK(uses(a, w)); });
+    support::wait_for_waiters(a, 1);
+    CHECK_FALSE(uses(b, w));  // claimed when it was asked for, not when it runs
+    busy.unlock();
+    later.join();
+    CHECK_FALSE(uses(b, w));
+  }
+
+  TEST_CASE("resources: nothing is claimed before the request is awaited") {
+    critical_section a, b;
+    const resource v;
+    auto asked = a.execute([] {}, {.uses = v});
+    CHECK(uses(b, v));
+    CHECK_THROWS_AS(sync_wait(std::move(asked)), exclusive_access_error);
+  }
+
+  TEST_CASE("resources: what options refer to is read inside the call") {
+    critical_section a, b;
+    const resource v;
+    auto ask = [&] {
+      const std::vector<resource_ref> here{v};
+      return a.execute([] {}, {.uses = std::span<const resource_ref>(here)});
+    };
+    auto asked = ask();
+    auto moved = std::move(asked);
+    sync_wait(std::move(moved));
+    CHECK_FALSE(uses(b, v));
+  }
+
+  TEST_CASE(
+      "resources: lock claims when it is awaited, and its guard's flag is the one it was given") {
+    critical_section a, b, c;
+    const resource v, w;
+    const resource_identity t, u;
+    {
+      const section_guard g =
+          sync_wait(a.lock({.uses = {v, w}, .exclusive_resource_access = false}));
+      touch(t);
+    }
+    CHECK(uses(b, {v, w}, shared));
+    CHECK(touches(b, t, shared));
+    CHECK_THROWS_AS(sync_wait(c.lock({.uses = v})), exclusive_access_error);
+    CHECK_FALSE(c.statistics().held);
+    section_guard busy = support::hold(c);
+    std::optional<section_guard> got;
+    std::thread later([&] {
+      got = sync_wait(c.lock({.uses = resource_ref(u)}));
+      got->detach();
+    });
+    support::wait_for_waiters(c, 1);
+    CHECK_FALSE(uses(b, resource_ref(u), shared));
+    busy.unlock();
+    later.join();
+    CHECK_FALSE(uses(b, resource_ref(u), shared));
+  }
+
+  TEST_CASE("resources: a refused submit completes its handle, a refused post throws") {
+    critical_section a, b;
+    const resource v, w;
+    thread_pool pool(1);
+    const auto ask = [&](critical_section& cs, const resource_list& things) -> task<int> {
+      co_return co_await cs.submit([] { return 1; }, {.uses = things});
+    };
+    CHECK(sync_wait(schedule_on(pool, ask(a, v))) == 1);
+    auto refused = b.submit([] { return 1; }, {.uses = {w, v}});
+    CHECK(refused.ready());
+    CHECK_THROWS_AS(sync_wait(std::move(refused)), exclusive_access_error);
+    bool ran = false;
+    CHECK_THROWS_AS(b.post([&] { ran = true; }, {.uses = {w, v}}), exclusive_access_error);
+    CHECK(uses(a, w));
+    a.post([&] { ran = true; }, {.uses = v});
+    sync_wait(a.close());
+    CHECK(ran);
+    CHECK(b.statistics().refused == 2);
+    CHECK(b.statistics().executions == 0);
+  }
+
+  TEST_CASE("resources: submit and post claim in the call") {
+    critical_section a, b;
+    const resource v, w;
+    section_guard busy = support::hold(a);
+    auto handle = a.submit([] {}, {.uses = v});
+    a.post([] {}, {.uses = w});
+    CHECK_FALSE(uses(b, v));
+    CHECK_FALSE(uses(b, w));
+    busy.unlock();
+    sync_wait(std::move(handle));
+    sync_wait(a.close());
+    CHECK_FALSE(uses(b, w));
+  }
+
+  TEST_CASE("resources: synchronized claims for its own section") {
+    synchronized<int> a{1};
+    critical_section b;
+    const resource v, w, x;
+    CHECK(sync_wait(a.execute([](int& n) { return n; }, {.uses = v})) == 1);
+    {
+      const auto g = sync_wait(a.lock({.uses = w}));
+    }
+    CHECK(sync_wait(a.submit([](int& n) { return n; }, {.uses = x})) == 1);
+    CHECK_FALSE(uses(b, v));
+    CHECK_FALSE(uses(b, w));
+    CHECK_FALSE(uses(b, x));
+  }
+
+  TEST_CASE("resources: a request refused by close leaves no claim") {
+    critical_section a, b;
+    const resource v;
+    const int x = 0;
+    sync_wait(a.close());
+    const execute_options how{.uses = {v, resource_of(x)}};
+    CHECK_THROWS_AS(sync_wait(a.execute([] {}, how)), section_closed);
+    CHECK_THROWS_AS(sync_wait(a.lock(how)), section_closed);
+    CHECK_THROWS_AS(sync_wait(a.submit([] {}, how)), section_closed);
+    CHECK_THROWS_AS(a.post([] {}, how), section_closed);
+    CHECK(uses(b, {v, resource_of(x)}));
+  }
+
+  TEST_CASE("resources: a request refused after close leaves the claims of those before it") {
+    critical_section a, b;
+    const resource v, w;
+    CHECK(uses(a, v, shared));
+    sync_wait(a.close());
+    CHECK_THROWS_AS(sync_wait(a.execute([] {}, {.uses = {v, w}})), section_closed);
+    CHECK(uses(b, {v, w}, shared));
+    CHECK_FALSE(uses(b, v, exclusively));
+    CHECK(uses(b, w, exclusively));
+  }
+
+  TEST_CASE("resources: a request refused by re-entry leaves no claim") {
+    critical_section a, b;
+    const resource v;
+    auto again = [&]() -> task<> { co_await a.execute([] {}, {.uses = v}); };
+    CHECK_THROWS_AS(sync_wait(a.execute(again)), reentry_error);
+    CHECK(uses(b, v));
+  }
+
+  TEST_CASE(
+      "resources: a refused request counts as refused, and the section is as usable as before") {
+    critical_section a, b;
+    const resource v;
+    CHECK(uses(a, v));
+    CHECK_FALSE(uses(b, v));
+    CHECK(b.statistics().refused == 1);
+    CHECK(b.statistics().executions == 0);
+    CHECK_FALSE(b.statistics().held);
+    CHECK(sync_wait(b.execute([] { return 1; })) == 1);
+  }
+
+  TEST_CASE("resources: a body that throws keeps the claim") {
+    critical_section a, b;
+    const resource v;
+    CHECK_THROWS_AS(sync_wait(a.execute([] { throw 1; }, {.uses = v})), int);
+    CHECK_FALSE(uses(b, v));
+  }
+
+  TEST_CASE("touch: outside every section nothing is claimed") {
+    critical_section a, b;
+    const resource_identity v;
+    touch(v);
+    CHECK(touches(a, v));
+    touch(v);
+    CHECK_FALSE(touches(b, v));
+  }
+
+  TEST_CASE("touch: claims for the execution's section, with the execution's flag") {
+    for (const bool first : {exclusively, shared}) {
+      for (const bool second : {exclusively, shared}) {
+        critical_section a, b;
+        const resource_identity v;
+        CHECK(touches(a, v, first));
+        CHECK(touches(a, v, first));
+        CHECK(touches(b, v, second) == (first == shared && second == shared));
+        CHECK(touches(a, v, shared));
+      }
+    }
+  }
+
+  TEST_CASE("touch: meets what others declared, and the other way round") {
+    critical_section a, b;
+    const resource_identity v, w;
+    CHECK(uses(a, resource_ref(v)));
+    CHECK_FALSE(touches(b, v));
+    CHECK(touches(a, v));
+    CHECK(touches(b, w));
+    CHECK_FALSE(uses(a, resource_ref(w)));
+  }
+
+  TEST_CASE("touch: counts for the innermost section held") {
+    critical_section a, b, c;
+    const resource_identity v, w;
+    sync_wait(a.execute([&] {
+      touch(w);
+      sync_wait(b.execute([&] {
+        touch(v);
+        CHECK_THROWS_AS(touch(w), exclusive_access_error);
+      }));
+      CHECK_THROWS_AS(touch(v), exclusive_access_error);
+    }));
+    CHECK_FALSE(touches(a, v));
+    CHECK(touches(b, v));
+  }
+
+  TEST_CASE("touch: nested sections that both share are allowed") {
+    critical_section a, b;
+    const resource_identity v;
+    const execute_options share{.exclusive_resource_access = false};
+    CHECK_NOTHROW(sync_wait(a.execute(
+        [&] {
+          touch(v);
+          sync_wait(b.execute([&] { touch(v); }, share));
+          touch(v);
+        },
+        share)));
+  }
+
+  TEST_CASE("touch: a guard's is exclusive unless it was asked for otherwise, until it is let go") {
+    critical_section a, b;
+    const resource_identity v, w, x;
+    {
+      std::optional<section_guard> g = a.try_lock();
+      touch(v);
+      g->unlock();
+      touch(w);
+    }
+    CHECK_FALSE(touches(b, v, shared));
+    CHECK(touches(b, w));
+    CHECK(a.try_execute([&] { touch(x); }));
+    CHECK_FALSE(touches(b, x, shared));
+  }
+
+  TEST_CASE("touch: belongs to the chain, not to the thread") {
+    critical_section a, b;
+    const resource_identity v;
+    thread_pool pool(1);
+    auto elsewhere = [&]() -> task<> {
+      co_await schedule_on(pool, [](const resource_identity& r) -> task<> {
+        touch(r);
+        co_return;
+      }(v));
+    };
+    sync_wait(a.execute(elsewhere));
+    CHECK_FALSE(touches(b, v));
+    CHECK(touches(a, v));
+  }
+
+  TEST_CASE("addresses: objects without an identity are known by where they are") {
+    critical_section a, b;
+    const int x = 0;
+    std::string y;
+    CHECK(uses(a, {resource_of(x), resource_of(y)}));
+    CHECK_FALSE(uses(b, resource_of(x)));
+    CHECK_FALSE(uses(b, resource_of(y), shared));
+    CHECK(uses(a, resource_of(x)));
+    const std::array<char, 2> odd{};
+    CHECK(uses(a, resource_of(odd[0])));
+    CHECK(uses(b, resource_of(odd[1])));
+    CHECK_FALSE(uses(a, resource_of(odd[1])));
+  }
+
+  TEST_CASE("addresses: share as others do") {
+    auto a = std::make_unique<critical_section>();
+    critical_section b;
+    const int x = 0;
+    for (int round = 0; round != 3; ++round) {
+      CHECK(uses(*a, resource_of(x), shared));
+      CHECK(uses(b, resource_of(x), shared));
+    }
+    CHECK_FALSE(uses(b, resource_of(x), exclusively));
+    a.reset();
+    CHECK(uses(b, resource_of(x), exclusively));
+  }
+
+  TEST_CASE("addresses: what has an identity of its own keeps it") {
+    critical_section a, b;
+    const resource v;
+    CHECK(uses(a, resource_of(v)));
+    CHECK_FALSE(uses(b, v));
+  }
+
+  TEST_CASE("addresses: many of them, and threads that come and go") {
+    std::vector<int> objects(500);
+    for (int round = 0; round != 3; ++round) {
+      std::vector<std::jthread> all;
+      for (int t = 0; t != 4; ++t) {
+        all.emplace_back([&objects, t] {
+          critical_section a;
+          for (std::size_t i = static_cast<std::size_t>(t); i < objects.size(); i += 4) {
+            CHECK(uses(a, resource_of(objects[i])));
+          }
+        });
+      }
+    }
+    critical_section b;
+    for (const int& x : objects) CHECK(uses(b, resource_of(x)));
+  }
+
+  TEST_CASE("exclusive_access_error: names the resource, the owner and the claimant") {
+    critical_section a{"accounts"}, b{"audit"};
+    const resource v{"balance"};
+    CHECK(uses(a, v));
+    const names n = refusal(b, v);
+    CHECK(n.resource == "balance");
+    CHECK(n.owner == "accounts");
+    CHECK(n.claimant == "audit");
+    for (const std::string_view part :
+         {"balance", "accounts", "audit", "one section", "exclusive_resource_access = false"}) {
+      CHECK(contains(n.what, part));
+    }
+  }
+
+  TEST_CASE("exclusive_access_error: what has no name is called after its number or its place") {
+    critical_section a, b;
+    const resource v;
+    const int x = 0;
+    CHECK(uses(a, {v, resource_of(x)}));
+    const names n = refusal(b, v);
+    CHECK(n.resource.starts_with("resource at 0x"));
+    CHECK(n.owner.starts_with("section #"));
+    CHECK(n.claimant.starts_with("section #"));
+    CHECK(n.owner != n.claimant);
+    CHECK(refusal(b, resource_of(x)).resource.starts_with("resource at 0x"));
+  }
+
+  TEST_CASE("exclusive_access_error: of several owners the one that was there first is named") {
+    critical_section a{"first"}, b{"second"}, c{"third"};
+    const resource v;
+    CHECK(uses(a, v, shared));
+    CHECK(uses(b, v, shared));
+    CHECK(refusal(c, v, exclusively).owner == "first");
+    CHECK(refusal(a, v, exclusively).owner == "second");
+  }
+}
