@@ -1,10 +1,12 @@
 // section_core.cpp - serving a section's requests. The protocol is in the header.
 
 #include "executor/pace.hpp"
+#include "registry/times.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -15,11 +17,6 @@
 namespace turnstile::detail {
 
 namespace {
-
-std::uint32_t next_id() noexcept {
-  static statistic<std::uint32_t> last{0};
-  return last.fetch_add(1, relaxed) + 1;  // relaxed: only distinct
-}
 
 std::size_t checked_capacity(std::size_t capacity) {
   if (!std::has_single_bit(capacity)) {
@@ -35,23 +32,88 @@ section_core::closer* const closed_list = reinterpret_cast<section_core::closer*
 
 }  // namespace
 
-std::unique_ptr<const section_core::options> section_core::keep(std::string_view name,
-                                                                executor_ref executor) {
-  if (name.empty() && !executor) return nullptr;
-  return std::make_unique<const options>(options{std::string(name), executor});
-}
-
-section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity)
+section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
+                           std::string_view container)
     : job(&run_posted),
       ring_(checked_capacity(ring_capacity), storage_),
-      bound_(static_cast<bool>(bound_to)),
+      special_(static_cast<std::uint8_t>(bound_to ? is_bound : 0)),
       mine_(ring_capacity, storage_),
-      id_(next_id()),
-      given_(keep(name, bound_to)) {}
+      given_(keep(name, bound_to, container)) {
+  try {
+    id_ = enlist(*this);
+  } catch (...) {
+    delete given_.load(relaxed);
+    throw;
+  }
+}
 
 section_core::~section_core() {
-  if (closers_.load(relaxed) == closed_list || ring_.pending() == 0) return;
-  contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+  if (closers_.load(relaxed) != closed_list && ring_.pending() != 0) {
+    contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+  }
+  delist(*this, id_);
+  delete given_.load(relaxed);  // nobody else is left
+}
+
+section_core::options* section_core::keep(std::string_view name, executor_ref executor,
+                                          std::string_view container) {
+  if (name.empty() && !executor) return nullptr;
+  return new options{std::string(name), executor, std::string(container)};
+}
+
+section_core::options::~options() { delete measured.load(relaxed); }
+
+section_core::options& section_core::extend() {
+  options* given = given_.load(acquire);  // S2
+  if (given != nullptr) return *given;
+  auto fresh = std::make_unique<options>();
+  if (!given_.compare_exchange_strong(given, fresh.get(), acq_rel, acquire)) return *given;  // S2
+  return *fresh.release();
+}
+
+times& section_core::measured_in(options& given) {
+  times* known = given.measured.load(acquire);  // S2
+  if (known != nullptr) return *known;
+  auto fresh = std::make_unique<times>();
+  if (!given.measured.compare_exchange_strong(known, fresh.get(), acq_rel, acquire)) return *known;
+  return *fresh.release();
+}
+
+times* section_core::measured_here() const noexcept {
+  const options* const given = given_.load(acquire);  // S2
+  return given == nullptr ? nullptr : given->measured.load(acquire);
+}
+
+const times* section_core::measured() const noexcept { return measured_here(); }
+
+void section_core::set(trait what, bool on) noexcept {
+  if (on) {
+    special_.fetch_or(what, relaxed);
+  } else {
+    special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
+  }
+}
+
+void section_core::measure(bool on) {
+  if (on) measured_in(extend()).switch_on();
+  set(is_timed, on);
+}
+
+std::uint64_t section_core::accept_watched(const site& at) noexcept {
+  if (recorded()) record_execution(*this, at);
+  return timed() ? times::now() : 0;
+}
+
+void section_core::begin_tried(const site& at) noexcept {
+  if (const std::uint64_t now = accept_watched(at); now != 0) start_time(now);
+}
+
+void section_core::start_time(std::uint64_t accepted_at) noexcept {
+  if (times* const t = measured_here()) t->begin(accepted_at, times::now());
+}
+
+void section_core::end_time() noexcept {
+  if (times* const t = measured_here()) t->end(times::now());
 }
 
 std::string label_of(std::string_view name, std::uint32_t id) {
@@ -79,6 +141,9 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   budget left(most_bodies);
   done.keep_here(this_pace.look(here().bodies, left.begun()));
   while (r != nullptr) {
+    const bool timed = r->accepted_at != 0;
+    if (timed) [[unlikely]]
+      start_time(r->accepted_at);
     if (r->may_wait) {
       // The body may go on elsewhere before start returns, so nothing may be owed by then.
       ring_.account(mine_);
@@ -93,6 +158,8 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
       case outcome::closed: finish_closing(done); return own_served;
       case outcome::finished: break;
     }
+    if (timed) [[unlikely]]
+      end_time();
     count_execution();
     section_ring::finish(mine_);
     if (r == own) {
@@ -181,6 +248,8 @@ void section_core::publish_closing(request& r, place p) noexcept {
 
 void section_core::body_finished(request& r) noexcept {
   batch done;
+  if (r.accepted_at != 0) [[unlikely]]
+    end_time();
   count_execution();
   section_ring::finish(mine_);
   done.add(r);
@@ -189,6 +258,8 @@ void section_core::body_finished(request& r) noexcept {
 
 void section_core::release_hold() noexcept {
   batch done;
+  if (timed()) [[unlikely]]
+    end_time();
   count_execution();
   section_ring::finish(mine_);
   go_on(ring_.next(mine_), done);
@@ -207,7 +278,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 
 // The caller owns the section and gives it away: it is not touched afterwards.
 void section_core::pass_to_executor(request& r) noexcept {
-  executor_ref to = bound_ ? given_->executor : here().runs_on;
+  executor_ref to = bound() ? given_.load(relaxed)->executor : here().runs_on;
   if (!to) to = job_access::home(r);
   if (!to) to = thread_pool::shared();
   ring_.put_back(r, mine_);

@@ -35,8 +35,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   TURNSTILE_INLINE bool await_ready() {
     begin();
-    if (section_->bound_elsewhere()) [[unlikely]]
-      return await_bound();
+    if (section_->special()) [[unlikely]]
+      return await_special();
     section_core::place line;
     const arrival arrived = section_->arrive(line);
     if constexpr (!may_wait) {
@@ -61,6 +61,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     const bool elsewhere = section_->bound_elsewhere();
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &begin_body, may_wait);
+    accepted();
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
@@ -74,8 +75,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
       case section_core::published::own_served: return stay_here(h);
       case section_core::published::closed: break;
     }
-    give_up_waiting();
-    refuse();
+    refuse_late();
   }
 
   value await_resume() {
@@ -93,7 +93,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
-  TURNSTILE_COLD bool await_bound() {
+  TURNSTILE_COLD bool await_special() {
     arrived_ = section_->arrive(line_);
     if (arrived_ == arrival::closed) refuse();
     return false;

@@ -18,6 +18,8 @@
 //               sides; the second one goes on with the section.
 //           executions_ is written by the owner with plain load and store, relaxed, and read by
 //           statistics.
+//           S2  CAS(release) in extend and measured_in -> load(acquire) of given_ and times: what it
+//               points to. The watch bits are relaxed: who sees one late only starts later.
 //
 // Progress  Serving waits for nothing but the bodies.
 //
@@ -55,6 +57,7 @@ using section_ring = ticket_ring;
 #endif
 
 class batch;
+class times;
 
 // What errors call a section: its name, or `section #7`.
 std::string label_of(std::string_view name, std::uint32_t id);
@@ -63,20 +66,48 @@ class section_core : private job {
  public:
   using place = section_ring::place;
 
-  section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity);
+  section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
+               std::string_view container = {});
   ~section_core();
   section_core(const section_core&) = delete;
   section_core& operator=(const section_core&) = delete;
 
   std::string_view name() const noexcept {
-    return given_ == nullptr ? std::string_view{} : given_->name;
+    const options* const given = given_.load(acquire);  // S2
+    return given == nullptr ? std::string_view{} : given->name;
+  }
+  // The one given to critical_section::open.
+  std::string_view container() const noexcept {
+    const options* const given = given_.load(acquire);  // S2
+    return given == nullptr ? std::string_view{} : given->container;
   }
   std::uint32_t id() const noexcept { return id_; }
   std::string label() const { return label_of(name(), id_); }
   section_statistics statistics() const noexcept;
 
   // True if bodies may not run on this thread: the section has an executor and this is not it.
-  bool bound_elsewhere() const noexcept { return bound_ && given_->executor != here().runs_on; }
+  bool bound_elsewhere() const noexcept { return bound() && is_elsewhere(); }
+
+  // What few sections are, in one test: bound to an executor that is not here, or watched.
+  TURNSTILE_INLINE bool special() const noexcept {
+    const std::uint8_t what = special_.load(relaxed);
+    return what != 0 && (what != is_bound || is_elsewhere());
+  }
+  // Somebody wants to know what happens here: lib/registry.
+  bool watched() const noexcept { return (special_.load(relaxed) & ~is_bound) != 0; }
+  bool recorded() const noexcept { return (special_.load(relaxed) & is_recorded) != 0; }
+  bool timed() const noexcept { return (special_.load(relaxed) & is_timed) != 0; }
+  void record(bool on) noexcept { set(is_recorded, on); }
+  void measure(bool on);
+  // What was measured; null if nothing ever was.
+  const times* measured() const noexcept;
+
+  // For a request that was just accepted in a watched section: gives the moment, or 0.
+  std::uint64_t accept_watched(const site& at) noexcept;
+  // The owner runs a body, or a guard has the section, without having been queued.
+  void begin_tried(const site& at) noexcept;
+  // The owner has done with what begin_tried or start_time began.
+  void end_time() noexcept;
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
@@ -128,11 +159,23 @@ class section_core : private job {
   // What few sections are given, apart so that the others stay small. Not the job's own home_: that
   // is written whenever the section is posted.
   struct options {
+    ~options();
     std::string name;
     executor_ref executor;
+    std::string container;
+    atomic<times*> measured{nullptr};
   };
 
-  static std::unique_ptr<const options> keep(std::string_view name, executor_ref executor);
+  enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4 };
+
+  static options* keep(std::string_view name, executor_ref executor, std::string_view container);
+  options& extend();
+  times& measured_in(options& given);
+  times* measured_here() const noexcept;
+  void start_time(std::uint64_t accepted_at) noexcept;
+  void set(trait what, bool on) noexcept;
+  bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
+  bool is_elsewhere() const noexcept { return given_.load(relaxed)->executor != here().runs_on; }
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
@@ -144,16 +187,16 @@ class section_core : private job {
 
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
-  const bool bound_;
+  atomic<std::uint8_t> special_;
   statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
-  const std::uint32_t id_;
+  std::uint32_t id_;
   // Written rarely or never.
   statistic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
-  const std::unique_ptr<const options> given_;
+  atomic<options*> given_;
 };
 
 }  // namespace turnstile::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/errors.hpp>
@@ -56,6 +57,7 @@ class section_request : protected suspended<request> {
     back_to = resume_on_ ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
+    accepted_at = 0;
     phase_ = phase::waiting;
   }
 
@@ -77,6 +79,19 @@ class section_request : protected suspended<request> {
     return true;
   }
 
+  // After arrive said owner or queued.
+  void accepted() noexcept {
+    if (section_->watched()) [[unlikely]]
+      accepted_at = section_->accept_watched(at_);
+  }
+
+  // The section was closed between arriving and publishing.
+  [[noreturn]] TURNSTILE_COLD void refuse_late() {
+    give_up_waiting();
+    if (section_->recorded()) forget_execution(*section_, at_);
+    refuse();
+  }
+
   [[noreturn]] TURNSTILE_COLD void refuse() {
     section_->count_refusal();
     throw section_closed(section_->label());
@@ -93,6 +108,7 @@ class section_request : protected suspended<request> {
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
+      note_order(*section_, at_);
     } catch (...) {
       section_->count_refusal();
       throw;

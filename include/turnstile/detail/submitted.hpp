@@ -22,6 +22,7 @@
 
 #include <turnstile/detail/body.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/execute_options.hpp>
 
@@ -169,17 +170,22 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     request::start = &begin_body;
     request::back_to = nullptr;
     request::may_wait = may_wait_;
+    request::accepted_at = 0;
   }
 
   // False: the section is closed, and nothing was done. The body never runs inside the call.
   bool send() noexcept {
     section_core::place line;
-    switch (this->section_->arrive(line)) {
-      case arrival::owner: this->section_->post_first(line, *this); return true;
-      case arrival::queued:
-        return this->section_->publish_only(*this, line) != section_core::published::closed;
-      case arrival::closed: break;
+    const arrival arrived = this->section_->arrive(line);
+    if (arrived == arrival::closed) return false;
+    if (this->section_->watched()) [[unlikely]]
+      request::accepted_at = this->section_->accept_watched(this->at_);
+    if (arrived == arrival::owner) {
+      this->section_->post_first(line, *this);
+      return true;
     }
+    if (this->section_->publish_only(*this, line) != section_core::published::closed) return true;
+    if (this->section_->recorded()) forget_execution(*this->section_, this->at_);
     return false;
   }
 
