@@ -15,7 +15,8 @@
 //           the chunk is freed. Whoever was given a number keeps its chunk, made or not made yet.
 //
 // Edges     E1  store(seq_cst) in add -> CAS(acquire) in look: the reader sees a whole object
-//           E2  store(release) at the end of a look -> CAS(acquire) in remove: the look is over
+//           E2  store(seq_cst) at the end of a look -> CAS(acquire) in remove: the look is over. In one
+//               order with notify_one's look for somebody who waits, or both could miss each other
 //           E3  fetch_sub(acq_rel) in leave: the last one frees the chunk after all others' touches
 //           E4  store(release) of a place in make -> load(acquire) in add and remove: the chunk
 //           E5  seq_cst: add's store and what the adder reads next, and what a reader stored and its
@@ -148,7 +149,7 @@ class living {
 
   struct end_of_look {
     ~end_of_look() {
-      slot.store(object, release);  // E2
+      slot.store(object, seq_cst);  // E2
       slot.notify_one();            // the chunk stays: a reader is in it
     }
     atomic<std::uintptr_t>& slot;
