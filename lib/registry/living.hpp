@@ -14,11 +14,13 @@
 //           left = numbers of a chunk that are not over yet, and one while a reader is in it. At 0
 //           the chunk is freed. Whoever was given a number keeps its chunk, made or not made yet.
 //
-// Edges     E1  store(seq_cst) in add -> CAS(acquire) in look: the reader sees a whole object
+// Edges     E1  store(seq_cst) in add -> load(seq_cst) in look: the reader sees a whole object. The CAS
+//               after it only asks whether that is still there: a slot has one object in its life
 //           E2  store(seq_cst) at the end of a look -> CAS(acquire) in remove: the look is over. In one
 //               order with notify_one's look for somebody who waits, or both could miss each other
 //           E3  fetch_sub(acq_rel) in leave: the last one frees the chunk after all others' touches
-//           E4  store(release) of a place in make -> load(acquire) in add and remove: the chunk
+//           E4  store(release) of a block or a place -> load(acquire) in add: the block, the chunk.
+//               remove comes after add
 //           E5  seq_cst: add's store and what the adder reads next, and what a reader stored and its
 //               load of the slot, are one order. So a switch that is set before all are looked at,
 //               and read by whoever was just added, misses nobody. For chunks made meanwhile the
@@ -72,7 +74,7 @@ class living {
   // Before `object` ends.
   void remove(T& object, std::uint32_t number) noexcept {
     const std::uint32_t n = number - 1;
-    chunk& c = *chunk_at(place_of(n).load(acquire));  // E4
+    chunk& c = *chunk_at(place_of(n).load(relaxed));  // seen by add: E4
     atomic<std::uintptr_t>& slot = slot_in(c, n);
     std::uintptr_t seen = word_of(object);
     while (!slot.compare_exchange_strong(seen, 0, acquire, relaxed)) {  // E2
@@ -174,7 +176,7 @@ class living {
   }
 
   atomic<std::uintptr_t>& place_of(std::uint64_t n) noexcept {
-    return place_in(*block_of(n).load(acquire), n);  // E4
+    return place_in(*block_of(n).load(relaxed), n);  // seen before: E4
   }
   atomic<std::uintptr_t>& place_to_make(std::uint64_t n) {
     if (block_of(n).load(acquire) == nullptr) [[unlikely]] {  // E4
@@ -208,7 +210,7 @@ class living {
       chunk* const newer = c.newer;
       (older == nullptr ? oldest_ : older->newer) = newer;
       (newer == nullptr ? newest_ : newer->older) = older;
-      c.place->store(0, release);
+      c.place->store(0, relaxed);  // who finds nothing takes the lock
     }
     delete &c;
   }
@@ -232,9 +234,9 @@ class living {
 
   template <class F>
   static void look(atomic<std::uintptr_t>& slot, std::uint32_t number, F& f) {
-    std::uintptr_t object = slot.load(seq_cst);  // E5
+    std::uintptr_t object = slot.load(seq_cst);  // E1, E5
     if (object == 0) return;
-    if (!slot.compare_exchange_strong(object, object | looked_at, acquire, relaxed)) return;  // E1
+    if (!slot.compare_exchange_strong(object, object | looked_at, relaxed, relaxed)) return;
     const end_of_look end{slot, object};
     f(*reinterpret_cast<T*>(object), number);
   }
