@@ -27,6 +27,8 @@
 
 namespace turnstile {
 
+class registry;
+
 namespace detail {
 
 struct several_access;
@@ -73,8 +75,7 @@ class critical_section {
   explicit critical_section(std::string_view name)
       : critical_section(section_options{.name = name}) {}
   /// Throws `std::invalid_argument` if ring_capacity is no power of two.
-  explicit critical_section(section_options options)
-      : core_(options.name, options.executor, options.ring_capacity) {}
+  explicit critical_section(section_options options) : critical_section(options, {}) {}
 
   critical_section(const critical_section&) = delete;
   critical_section& operator=(const critical_section&) = delete;
@@ -130,7 +131,7 @@ class critical_section {
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
     using answer = typename detail::attempt<value>::type;
     detail::section_core::place line;
-    if (!arrive_if_idle(line)) return answer{};
+    if (!arrive_if_idle(line, where)) return answer{};
     detail::result<value> got;
     run_tried(line, where, [&] { got.run([&]() -> decltype(auto) { return body(); }); });
     if constexpr (std::is_void_v<value>) {
@@ -204,15 +205,21 @@ class critical_section {
   template <class T>
   friend class synchronized;
   friend struct detail::several_access;
+  friend class registry;
+
+  critical_section(const section_options& options, std::string_view container)
+      : core_(options.name, options.executor, options.ring_capacity, container) {}
 
   // True: the caller owns the section. Throws section_closed.
-  bool arrive_if_idle(detail::section_core::place& line);
+  bool arrive_if_idle(detail::section_core::place& line, std::source_location where);
 
   template <class F>
   void run_tried(detail::section_core::place line, std::source_location where, F&& f) noexcept {
     const detail::site at{{}, where};
     detail::chain_frame* const left =
         detail::run_held(core_, detail::here().chain, at, std::forward<F>(f));
+    if (core_.timed()) [[unlikely]]
+      core_.end_time();
     core_.leave(line);
     if (left != nullptr) detail::adopt_holds(*left);
   }

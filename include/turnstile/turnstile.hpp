@@ -10,6 +10,7 @@
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>
 #include <turnstile/manual_executor.hpp>
+#include <turnstile/registry.hpp>
 #include <turnstile/resource.hpp>
 #include <turnstile/section_guard.hpp>
 #include <turnstile/section_options.hpp>

@@ -118,10 +118,17 @@ struct claims_book {
   }
 
   static std::string label(const resource_identity& r, const void* at) {
-    if (!r.name().empty()) return std::string(r.name());
+    return r.name().empty() ? label(at) : std::string(r.name());
+  }
+  static std::string label(const void* at) {
     std::ostringstream text;
     text << "resource at " << at;
     return text.str();
+  }
+
+  static std::string label(const resource_ref& r) {
+    const resource_identity* const found = find(r);
+    return found == nullptr ? label(r.thing_) : label(*found, r.thing_);
   }
 
   static void ask(section_claims& mine, const resource_ref& r, bool exclusive) {
@@ -266,6 +273,13 @@ bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
     return true;
   }
   return false;
+}
+
+std::vector<std::string> labels_of(const resource_list& uses) {
+  const std::lock_guard lock(claims_lock);
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i != uses.size(); ++i) labels.push_back(claims_book::label(uses[i]));
+  return labels;
 }
 
 resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive) {

@@ -46,7 +46,7 @@ std::shared_ptr<critical_section> critical_section::open(std::string_view shared
   const std::lock_guard lock(names().mutex);
   std::weak_ptr<critical_section>& known = names().sections[key];
   if (auto section = known.lock()) return section;
-  std::shared_ptr<critical_section> section(new critical_section(shared_name),
+  std::shared_ptr<critical_section> section(new critical_section({.name = shared_name}, container),
                                             [key](critical_section* s) { forget(key, s); });
   known = section;
   return section;

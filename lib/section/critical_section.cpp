@@ -4,10 +4,13 @@
 
 namespace turnstile {
 
-bool critical_section::arrive_if_idle(detail::section_core::place& line) {
+bool critical_section::arrive_if_idle(detail::section_core::place& line,
+                                      std::source_location where) {
   if (core_.bound_elsewhere()) return false;
   switch (core_.try_arrive(line)) {
-    case detail::arrival::owner: return true;
+    case detail::arrival::owner:
+      if (core_.watched()) core_.begin_tried({{}, where});
+      return true;
     case detail::arrival::closed: core_.count_refusal(); throw section_closed(core_.label());
     case detail::arrival::queued: break;
   }
@@ -18,7 +21,7 @@ std::optional<section_guard> critical_section::try_lock(std::source_location whe
   detail::hold_frame* const hold = detail::make_hold(core_, {{}, where});
   try {
     detail::section_core::place line;
-    if (arrive_if_idle(line)) {
+    if (arrive_if_idle(line, where)) {
       core_.hold_first(line);
       return detail::guard_access::own(core_, *hold);
     }

@@ -1,12 +1,15 @@
 // section_core.cpp - serving a section's requests. The protocol is in the header.
 
 #include "executor/pace.hpp"
+#include "registry/times.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
+#include <turnstile/resource.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <bit>
@@ -16,11 +19,6 @@
 namespace turnstile::detail {
 
 namespace {
-
-std::uint32_t next_id() noexcept {
-  static statistic<std::uint32_t> last{0};
-  return last.fetch_add(1, relaxed) + 1;  // relaxed: only distinct
-}
 
 std::size_t checked_capacity(std::size_t capacity) {
   if (!std::has_single_bit(capacity)) {
@@ -32,7 +30,7 @@ std::size_t checked_capacity(std::size_t capacity) {
 
 constinit thread_local pace this_pace;
 
-section_core::published told(after_publish what) noexcept {
+section_core::published said(after_publish what) noexcept {
   return what == after_publish::closed ? section_core::published::closed
                                        : section_core::published::waiting;
 }
@@ -53,37 +51,96 @@ bool is_nobody(const request& r) noexcept { return r.start == &nobody::never; }
 
 }  // namespace
 
-section_core::extras* section_core::keep(std::string_view name, executor_ref executor) {
-  if (name.empty() && !executor) return nullptr;
-  return new extras{std::string(name), executor};
-}
-
-void section_core::set_claims(section_claims& all) const {
-  extras* given = given_.load(relaxed);  // whoever writes it has the lock
-  if (given == nullptr) {
-    given = new extras{};
-    given_.store(given, release);  // X1
-  }
-  given->claims.store(&all, release);  // X1
-}
-
-section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity)
+section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
+                           std::string_view container)
     : job(&run_posted),
       ring_(checked_capacity(ring_capacity), storage_),
-      bound_(static_cast<bool>(bound_to)),
+      special_(static_cast<std::uint8_t>(bound_to ? is_bound : 0)),
       mine_(ring_capacity, storage_),
-      id_(next_id()),
-      given_(keep(name, bound_to)) {}
+      given_(keep(name, bound_to, container)) {
+  try {
+    id_ = enlist(*this);
+  } catch (...) {
+    delete given_.load(relaxed);
+    throw;
+  }
+}
 
 section_core::~section_core() {
   if (closers_.load(relaxed) != closed_list && ring_.pending() != 0) {
     contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
   }
+  delist(*this, id_);
   // Relaxed: everything that was asked of the section comes before its end.
-  extras* const given = given_.load(relaxed);
-  if (given == nullptr) return;
-  if (section_claims* const all = given->claims.load(relaxed)) end_claims(*all);
-  delete given;
+  delete given_.load(relaxed);
+}
+
+section_core::extras* section_core::keep(std::string_view name, executor_ref executor,
+                                         std::string_view container) {
+  if (name.empty() && !executor) return nullptr;
+  return new extras{std::string(name), executor, std::string(container)};
+}
+
+section_core::extras::~extras() {
+  if (section_claims* const all = claims.load(relaxed)) end_claims(*all);
+  delete measured.load(relaxed);
+}
+
+section_core::extras& section_core::extend() const {
+  extras* given = given_.load(acquire);  // X1
+  if (given != nullptr) return *given;
+  auto fresh = std::make_unique<extras>();
+  if (!given_.compare_exchange_strong(given, fresh.get(), acq_rel, acquire)) return *given;  // X1
+  return *fresh.release();
+}
+
+void section_core::set_claims(section_claims& all) const {
+  extend().claims.store(&all, release);  // X1
+}
+
+times& section_core::measured_in(extras& given) {
+  times* known = given.measured.load(acquire);  // X1
+  if (known != nullptr) return *known;
+  auto fresh = std::make_unique<times>();
+  if (!given.measured.compare_exchange_strong(known, fresh.get(), acq_rel, acquire)) return *known;
+  return *fresh.release();
+}
+
+times* section_core::measured_here() const noexcept {
+  const extras* const given = given_.load(acquire);  // X1
+  return given == nullptr ? nullptr : given->measured.load(acquire);
+}
+
+const times* section_core::measured() const noexcept { return measured_here(); }
+
+void section_core::set(trait what, bool on) noexcept {
+  if (on) {
+    special_.fetch_or(what, relaxed);
+  } else {
+    special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
+  }
+}
+
+void section_core::measure(bool on) {
+  if (on) measured_in(extend()).switch_on();
+  set(is_timed, on);
+}
+
+std::uint64_t section_core::accept_watched(const site& at, const resource_list& uses) noexcept {
+  if (recorded()) record_execution(*this, at, uses);
+  return timed() ? times::now() : 0;
+}
+
+void section_core::begin_tried(const site& at) noexcept {
+  if (const std::uint64_t now = accept_watched(at, {}); now != 0) start_time(now);
+}
+
+void section_core::start_time(std::uint64_t accepted_at) noexcept {
+  if (times* const t = measured_here()) t->begin(accepted_at, times::now());
+}
+
+void section_core::end_time() noexcept {
+  if (times* const t = measured_here()) t->end(times::now());
 }
 
 std::string label_of(std::string_view name, std::uint32_t id) {
@@ -122,6 +179,9 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   budget left(most_bodies);
   done.keep_here(this_pace.look(here().bodies, left.begun()));
   while (r != nullptr) {
+    const bool timed = r->accepted_at != 0;
+    if (timed) [[unlikely]]
+      start_time(r->accepted_at);
     if (r->may_wait) {
       // The body may go on elsewhere before start returns, so nothing may be owed by then.
       ring_.account(mine_);
@@ -137,6 +197,8 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
       case outcome::entered: done.add_entered(*r); return own_served;
       case outcome::finished: break;
     }
+    if (timed) [[unlikely]]
+      end_time();
     count_execution();
     section_ring::finish(mine_);
     if (r == own) {
@@ -192,7 +254,7 @@ void section_core::post_first(place p, request& r) noexcept {
 
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
   const after_publish what = ring_.publish(r, p, mine_);
-  if (what != after_publish::take_over) return told(what);
+  if (what != after_publish::take_over) return said(what);
   batch done;
   const published mine = take_over(own, done);
   done.deliver();
@@ -201,7 +263,7 @@ section_core::published section_core::publish(request& r, place p, request* own)
 
 section_core::published section_core::publish(request& r, place p, batch& done) noexcept {
   const after_publish what = ring_.publish(r, p, mine_);
-  return what == after_publish::take_over ? take_over(nullptr, done) : told(what);
+  return what == after_publish::take_over ? take_over(nullptr, done) : said(what);
 }
 
 section_core::published section_core::take_over(request* own, batch& done) noexcept {
@@ -240,6 +302,8 @@ void section_core::publish_closing(request& r, place p) noexcept {
 
 void section_core::body_finished(request& r) noexcept {
   batch done;
+  if (r.accepted_at != 0) [[unlikely]]
+    end_time();
   count_execution();
   section_ring::finish(mine_);
   done.add(r);
@@ -252,6 +316,8 @@ void section_core::release_hold() noexcept {
 }
 
 request* section_core::end_hold(bool executed) noexcept {
+  if (timed()) [[unlikely]]
+    end_time();
   if (executed) count_execution();
   section_ring::finish(mine_);
   return next_request();
@@ -275,7 +341,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 
 // The caller owns the section and gives it away: it is not touched afterwards.
 void section_core::pass_to_executor(request& r) noexcept {
-  executor_ref to = bound_ ? bound_to() : here().runs_on;
+  executor_ref to = bound() ? bound_to() : here().runs_on;
   if (!to) to = job_access::home(r);
   if (!to) to = thread_pool::shared();
   ring_.put_back(r, mine_);

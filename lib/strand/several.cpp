@@ -108,6 +108,8 @@ several_request::entry several_request::enter(batch& done) noexcept {
         return entry::waiting;  // this may be gone
       }
       s.hold_first(line);
+      if (s.watched()) [[unlikely]]
+        s.begin_tried(at_);
       count_entered();
       own_served_ = own;
       return entry::owned;
@@ -116,7 +118,11 @@ several_request::entry several_request::enter(batch& done) noexcept {
         own_served_ = own;
         return entry::refused;
       }
-      if (s.publish(*this, line, done) == section_core::published::closed) break;
+      accepted();
+      if (s.publish(*this, line, done) == section_core::published::closed) {
+        if (s.recorded()) forget_execution(s, at_);
+        break;
+      }
       // If its turn came within the call, nobody else has it; else this may be gone.
       if (own != nullptr && done.last_entered() == this) own_served_ = own;
       return entry::waiting;

@@ -29,6 +29,7 @@ HANDLE = ("strand: a handle*",)
 SCOPE = ("scope:*",)
 POOL = ("pool: one worker*", "pool: what*", "pool: *one who posts*", "pool:*")
 QUEUE = ("run_queue:*", "pool:*")
+LOOKING = ("looking:*",)
 
 RULES = []
 
@@ -464,3 +465,24 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
+
+# --- living ---------------------------------------------------------------------------------------
+
+rule = rules_of("lib/registry/living.hpp", LOOKING)
+rule("remove does not wait for a look", """    while (!slot.compare_exchange_strong(seen, 0, acquire, relaxed)) {  // E2
+      slot.wait(seen, relaxed);
+      seen = word_of(object);
+    }""", "    slot.store(0, relaxed);")
+rule("a look does not wake who waits for its end", "slot.notify_one();", ";")
+rule("the end of a look leaves its mark", "slot.store(object, seq_cst);", ";")
+rule("a look does not ask whether the object is still there",
+     "if (!slot.compare_exchange_strong(object, object | looked_at, relaxed, relaxed)) return;",
+     "slot.store(object | looked_at, relaxed);")
+rule("a reader enters a chunk that is being freed", "if (left == 0) return false;", ";")
+rule("a reader leaves a chunk before it is in the next one",
+     "    chunk* const next = all_->enter(at_);\n      all_->leave(*std::exchange(at_, next));",
+     "    all_->leave(*at_);\n      at_ = all_->enter(at_);")
+rule("whoever finds no chunk makes one",
+     "if (const std::uintptr_t there = place.load(relaxed); there != 0) return there;", ";")
+rule("a freed chunk is still found", "c.place->store(0, relaxed);", ";")
+rule("a number goes to an old chunk", "if ((there & round_mask) != round_of(n)) continue;", ";")

@@ -47,6 +47,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace turnstile {
 
@@ -89,6 +90,9 @@ class resource_identity {
 // exclusive_access_error and claims nothing. True: something is new. Then the request's turn has to
 // keep it, or its refusal to withdraw it.
 [[nodiscard]] bool claim(const section_core& s, const resource_list& uses, bool exclusive);
+// What errors and records call them.
+std::vector<std::string> labels_of(const resource_list& uses);
+
 // What of `uses` the section has not claimed yet.
 resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive);
 void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;

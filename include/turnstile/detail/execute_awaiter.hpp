@@ -35,7 +35,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   TURNSTILE_INLINE bool await_ready() {
     begin();
-    if (claim_uses() || section_->bound_elsewhere()) [[unlikely]]
+    if (claim_uses() || section_->special()) [[unlikely]]
       return await_in_line();
     section_core::place line;
     const arrival arrived = section_->arrive(line);
@@ -61,6 +61,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     const bool elsewhere = section_->bound_elsewhere();
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &begin_body, may_wait);
+    accepted();
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
@@ -75,8 +76,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
       case section_core::published::own_served: return stay_here(h);
       case section_core::published::closed: break;
     }
-    give_up_waiting();
-    refuse();
+    refuse_late();
   }
 
   value await_resume() {

@@ -29,7 +29,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     claim_uses();
     arrived_ = section_->arrive(line_);
     if (arrived_ == arrival::closed) refuse();
-    if (arrived_ == arrival::queued || must_hop()) return false;
+    if (arrived_ == arrival::queued || must_hop() || section_->watched()) return false;
     keep_uses();
     section_->hold_first(line_);
     if (!turn_is_over()) return true;
@@ -42,6 +42,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (phase_ == phase::served) return give_turn(h);
     request* const own = must_hop() ? nullptr : this;
     suspend_as(h, &grant, true);
+    accepted();
     section_core& section = *section_;  // this may be gone after publishing
     if (arrived_ == arrival::owner) {
       return !section.serve_first(line_, *this, own) || stay_here(h);
@@ -52,8 +53,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
       case section_core::published::own_served: return stay_here(h);
       case section_core::published::closed: break;
     }
-    give_up_waiting();
-    refuse();
+    refuse_late();
   }
 
   Guard await_resume() noexcept {

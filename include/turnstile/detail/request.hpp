@@ -29,6 +29,7 @@ struct request : job {
   guarded<step> start;            // runs the body
   guarded<worker*> back_to;  // of the home's workers the one it left; null if it does not matter
   guarded<bool> may_wait;    // start may say suspended or granted
+  guarded<std::uint64_t> accepted_at;  // when, in nanoseconds, if the section is timed; else 0
 
   request* link() const noexcept { return static_cast<request*>(static_cast<job*>(next)); }
 };

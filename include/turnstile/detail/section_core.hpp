@@ -17,10 +17,9 @@
 //
 // Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
-//           X1  extras: given_.store(release) and claims.store(release) in set_claims -> load(acquire)
-//               in name and claims: what they point to
-//           executions_ is written by the owner with plain load and store, relaxed, and read by
-//           statistics.
+//           X1  extras: CAS(acq_rel) of given_ in extend, of times in measured_in, and claims.store
+//               (release) in set_claims -> load(acquire): what they point to. The watch bits are
+//               relaxed: who sees one late only starts later.
 //
 // Progress  Serving waits for nothing but the bodies.
 //
@@ -46,6 +45,10 @@
 #include <string>
 #include <string_view>
 
+namespace turnstile {
+class resource_list;
+}
+
 namespace turnstile::detail {
 
 #if defined(TURNSTILE_RING_INBOX)
@@ -58,6 +61,7 @@ using section_ring = ticket_ring;
 
 class batch;
 struct section_claims;
+class times;
 
 // What errors call a section: its name, or `section #7`.
 std::string label_of(std::string_view name, std::uint32_t id);
@@ -66,7 +70,8 @@ class section_core : private job {
  public:
   using place = section_ring::place;
 
-  section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity);
+  section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
+               std::string_view container = {});
   ~section_core();
   section_core(const section_core&) = delete;
   section_core& operator=(const section_core&) = delete;
@@ -74,6 +79,11 @@ class section_core : private job {
   std::string_view name() const noexcept {
     const extras* const given = given_.load(acquire);  // X1
     return given == nullptr ? std::string_view{} : given->name;
+  }
+  // The one given to critical_section::open.
+  std::string_view container() const noexcept {
+    const extras* const given = given_.load(acquire);  // X1
+    return given == nullptr ? std::string_view{} : given->container;
   }
   std::uint32_t id() const noexcept { return id_; }
   std::string label() const { return label_of(name(), id_); }
@@ -87,9 +97,30 @@ class section_core : private job {
   void set_claims(section_claims& all) const;
 
   // Where bodies run; empty: anywhere.
-  executor_ref executor() const noexcept { return bound_ ? bound_to() : executor_ref{}; }
+  executor_ref executor() const noexcept { return bound() ? bound_to() : executor_ref{}; }
   // True if bodies may not run on this thread: the section has an executor and this is not it.
-  bool bound_elsewhere() const noexcept { return bound_ && bound_to() != here().runs_on; }
+  bool bound_elsewhere() const noexcept { return bound() && is_elsewhere(); }
+
+  // What few sections are, in one test: bound to an executor that is not here, or watched.
+  TURNSTILE_INLINE bool special() const noexcept {
+    const std::uint8_t what = special_.load(relaxed);
+    return what != 0 && (what != is_bound || is_elsewhere());
+  }
+  // Somebody wants to know what happens here: lib/registry.
+  bool watched() const noexcept { return (special_.load(relaxed) & ~is_bound) != 0; }
+  bool recorded() const noexcept { return (special_.load(relaxed) & is_recorded) != 0; }
+  bool timed() const noexcept { return (special_.load(relaxed) & is_timed) != 0; }
+  void record(bool on) noexcept { set(is_recorded, on); }
+  void measure(bool on);
+  // What was measured; null if nothing ever was.
+  const times* measured() const noexcept;
+
+  // For a request that was just accepted in a watched section: gives the moment, or 0.
+  std::uint64_t accept_watched(const site& at, const resource_list& uses) noexcept;
+  // The owner runs a body, or a guard has the section, without having been queued.
+  void begin_tried(const site& at) noexcept;
+  // The owner has done with what begin_tried or start_time began.
+  void end_time() noexcept;
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
@@ -152,14 +183,26 @@ class section_core : private job {
   // What few sections have, apart so that the others stay small. Not the job's own home_: that is
   // written whenever the section is posted.
   struct extras {
+    ~extras();
     const std::string name;
     const executor_ref executor;
+    const std::string container;
     atomic<section_claims*> claims{nullptr};
+    atomic<times*> measured{nullptr};
   };
 
-  static extras* keep(std::string_view name, executor_ref executor);
+  enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4 };
+
+  static extras* keep(std::string_view name, executor_ref executor, std::string_view container);
+  extras& extend() const;
+  times& measured_in(extras& given);
+  times* measured_here() const noexcept;
+  void start_time(std::uint64_t accepted_at) noexcept;
+  void set(trait what, bool on) noexcept;
+  bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
   // Of a bound section: it has extras from its beginning.
   executor_ref bound_to() const noexcept { return given_.load(relaxed)->executor; }
+  bool is_elsewhere() const noexcept { return bound_to() != here().runs_on; }
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
@@ -172,16 +215,16 @@ class section_core : private job {
 
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
-  const bool bound_;
+  atomic<std::uint8_t> special_;
   statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
-  const std::uint32_t id_;
+  std::uint32_t id_;
   // Written rarely or never.
   statistic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
-  mutable atomic<extras*> given_;  // made by the constructor, or by set_claims
+  mutable atomic<extras*> given_;  // made by the constructor, or by extend
 };
 
 }  // namespace turnstile::detail

@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
@@ -76,6 +77,7 @@ class section_request : protected suspended<request> {
     this->start = start;
     this->may_wait = may_wait;
     ::new (static_cast<void*>(&wait_)) own_wait;
+    accepted_at = 0;
     phase_ = phase::waiting;
   }
 
@@ -123,6 +125,18 @@ class section_request : protected suspended<request> {
   void tell_of_end() {
     if (chain_ != nullptr) tell_or_stay();
   }
+  // After arrive said owner or queued.
+  void accepted() noexcept {
+    if (section_->watched()) [[unlikely]]
+      accepted_at = section_->accept_watched(at_, uses_);
+  }
+
+  // The section was closed between arriving and publishing.
+  [[noreturn]] TURNSTILE_COLD void refuse_late() {
+    give_up_waiting();
+    if (section_->recorded()) forget_execution(*section_, at_);
+    refuse();
+  }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {
     withdraw_uses();
@@ -133,6 +147,7 @@ class section_request : protected suspended<request> {
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
+      note_order(*section_, at_);
     } catch (...) {
       section_->count_refusal();
       throw;
@@ -177,7 +192,6 @@ class section_request : protected suspended<request> {
                                           : "an execution is awaited twice",
                    at_.where);
   }
-
 };
 
 }  // namespace turnstile::detail

@@ -23,6 +23,7 @@
 #include <turnstile/detail/body.hpp>
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
@@ -199,6 +200,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     request::start = &begin_body;
     request::back_to = nullptr;
     request::may_wait = may_wait_;
+    request::accepted_at = 0;
   }
 
   // What it is refused with, and then nothing was done; null if nothing. The body never runs inside
@@ -232,12 +234,16 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   // False: the section is closed. Otherwise this may be gone.
   bool send_in_line() noexcept {
     section_core::place line;
-    switch (this->section_->arrive(line)) {
-      case arrival::owner: this->section_->post_first(line, *this); return true;
-      case arrival::queued:
-        return this->section_->publish_only(*this, line) != section_core::published::closed;
-      case arrival::closed: break;
+    const arrival arrived = this->section_->arrive(line);
+    if (arrived == arrival::closed) return false;
+    if (this->section_->watched()) [[unlikely]]
+      request::accepted_at = this->section_->accept_watched(this->at_, uses_);
+    if (arrived == arrival::owner) {
+      this->section_->post_first(line, *this);
+      return true;
     }
+    if (this->section_->publish_only(*this, line) != section_core::published::closed) return true;
+    if (this->section_->recorded()) forget_execution(*this->section_, this->at_);
     return false;
   }
 

@@ -54,6 +54,9 @@ class atomic {
   T fetch_sub(difference n, order o = seq_cst, const site& at = site::current()) noexcept {
     return change([n](T old) { return static_cast<T>(old - n); }, "fetch_sub", o, at);
   }
+  T fetch_or(T n, order o = seq_cst, const site& at = site::current()) noexcept {
+    return change([n](T old) { return static_cast<T>(old | n); }, "fetch_or", o, at);
+  }
   T fetch_and(T n, order o = seq_cst, const site& at = site::current()) noexcept {
     return change([n](T old) { return static_cast<T>(old & n); }, "fetch_and", o, at);
   }

@@ -1,0 +1,59 @@
+// live_sections.cpp - the sections that are alive. The protocol is in living.hpp.
+
+#include "registry/live_sections.hpp"
+
+#include <turnstile/detail/looking.hpp>
+#include <turnstile/registry.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace turnstile {
+
+namespace detail {
+
+namespace {
+
+// A checker wants all memory back at the end of each execution; it drives tables of its own, and here
+// gets numbers only.
+constexpr bool listed = limit(true, false);
+
+// Its number apart: the section may not know it yet.
+section_record look(const section_core& s, std::uint32_t id) {
+  return {id, std::string(s.name()), std::string(s.container()), s.statistics()};
+}
+
+}  // namespace
+
+// Never destroyed: sections may end with static objects.
+living<section_core>& all_sections() {
+  static living<section_core>& all = *new living<section_core>;
+  return all;
+}
+
+std::uint32_t enlist(section_core& s) {
+  if constexpr (listed) {
+    const std::uint32_t id = all_sections().add(s);
+    watch_if_asked(s);
+    return id;
+  } else {
+    static constinit statistic<std::uint32_t> last{0};
+    return last.fetch_add(1, relaxed) + 1;
+  }
+}
+
+void delist([[maybe_unused]] section_core& s, [[maybe_unused]] std::uint32_t id) noexcept {
+  if constexpr (listed) all_sections().remove(s, id);
+}
+
+}  // namespace detail
+
+std::vector<section_record> registry::sections() {
+  std::vector<section_record> all;
+  detail::all_sections().look_at_all(
+      [&](const detail::section_core& s, std::uint32_t id) { all.push_back(detail::look(s, id)); });
+  std::ranges::sort(all, {}, &section_record::id);
+  return all;
+}
+
+}  // namespace turnstile

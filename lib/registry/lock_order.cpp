@@ -1,0 +1,325 @@
+// lock_order.cpp - predicts deadlocks from the orders in which sections are taken.
+//
+// A graph of classes: an edge held -> wanted for each section held when another one is asked for. Each
+// edge keeps how it was seen: the path, and its gates, the other sections held then. A cycle of
+// edges seen in ways that share no gate could happen at the same time, in as many chains, and would be
+// a deadlock; two ways with a common gate exclude each other.
+//
+// Gates are sections, not classes, for two sections of one class do not exclude each other. Of an edge's
+// ways only those with the fewest gates are kept: one with more adds nothing.
+//
+// Ways seen before are known by a hash of the sections held and wanted, which each thread looks up in
+// a small table of its own before it takes the lock. Source of the idea: lockdep; the gates are Goodlock's
+// (Havelund, 2000).
+
+#include <turnstile/detail/looking.hpp>
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/threads.hpp>
+#include <turnstile/registry.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace turnstile {
+
+namespace detail {
+
+namespace {
+
+using sections = std::vector<std::uint32_t>;  // numbers, in order
+
+bool disjoint(const sections& a, const sections& b) noexcept {
+  auto in_a = a.begin();
+  auto in_b = b.begin();
+  while (in_a != a.end() && in_b != b.end()) {
+    if (*in_a == *in_b) return false;
+    ++*(*in_a < *in_b ? &in_a : &in_b);
+  }
+  return true;
+}
+
+std::string class_of(const section_core& s) {
+  const std::string name(s.name());
+  return name.empty() || s.container().empty() ? name : std::string(s.container()) + "/" + name;
+}
+
+// How an edge was seen.
+struct way {
+  sections gates;
+  std::vector<path_step> path;
+  bool declared = false;
+};
+
+struct edge {
+  static constexpr std::size_t most_ways = 8;  // with gates that do not include one another
+
+  std::deque<way> ways;
+
+  // False: it adds nothing.
+  bool add(const way& w) {
+    const auto covered_by = [](const way& less, const way& more) {
+      return less.declared == more.declared && std::ranges::includes(more.gates, less.gates);
+    };
+    if (std::ranges::any_of(ways, [&](const way& old) { return covered_by(old, w); })) return false;
+    std::erase_if(ways, [&](const way& old) { return covered_by(w, old); });
+    if (ways.size() >= most_ways && !w.declared) return false;
+    w.declared ? ways.push_front(w) : ways.push_back(w);
+    return true;
+  }
+};
+
+// What is told to the hook, apart from the graph, which may change meanwhile.
+struct finding {
+  lock_order_report::kind what;
+  std::vector<std::string> classes;
+  std::vector<path_step> first;
+  std::vector<path_step> second;
+};
+
+// One step of a cycle that is looked for.
+struct leg {
+  const std::string* from;
+  const way* how;
+};
+
+class order_graph {
+ public:
+  // `w` is how `wanted` was asked for with `held` below it. What that may end in, if it is new.
+  std::optional<finding> add(const std::string& held, const std::string& wanted, const way& w) {
+    if (held == wanted && may_nest_.contains(held)) return {};
+    if (!edges_[held][wanted].add(w)) return {};
+    if (held == wanted) return nested(held, w);
+    search s{*this, held, {{&held, &w}}, {}};
+    if (!s.reach(wanted)) return {};
+    return cycle(s.legs, w);
+  }
+
+  void allow_nested(std::string_view name) { may_nest_.emplace(name); }
+
+  void declare(std::span<const std::string_view> names, std::source_location where) {
+    for (std::size_t inner = 1; inner < names.size(); ++inner) {
+      for (const std::string_view outer : names.first(inner)) {
+        declare(std::string(outer), std::string(names[inner]), where);
+      }
+    }
+  }
+
+  void forget() {
+    edges_.clear();
+    told_.clear();
+    for (const declaration& d : declared_) seed(d);
+  }
+
+ private:
+  struct declaration {
+    std::string outer;
+    std::string inner;
+    way how;
+  };
+
+  // A cycle back to `goal`, in ways that share no gate with one another.
+  struct search {
+    static constexpr int most_steps = 10000;  // more is given up: it is a prediction
+
+    const order_graph& graph;
+    const std::string& goal;
+    std::vector<leg> legs;
+    std::set<std::string_view> passed;
+    int steps = 0;
+
+    bool reach(const std::string& from) {
+      const auto out = graph.edges_.find(from);
+      if (out == graph.edges_.end() || !passed.insert(from).second) return false;
+      const auto straight = out->second.find(goal);
+      if (straight != out->second.end() && go(from, *straight)) return true;
+      for (const auto& there : out->second) {
+        if (!passed.contains(there.first) && there.first != goal && go(from, there)) return true;
+      }
+      passed.erase(from);
+      return false;
+    }
+
+    bool go(const std::string& from, const std::pair<const std::string, edge>& there) {
+      const auto& [to, e] = there;
+      for (const way& w : e.ways) {
+        if (++steps > most_steps) return false;
+        if (!fits(w)) continue;
+        legs.push_back({&from, &w});
+        if (to == goal || reach(to)) return true;
+        legs.pop_back();
+      }
+      return false;
+    }
+
+    bool fits(const way& w) const {
+      return std::ranges::all_of(legs,
+                                 [&](const leg& l) { return disjoint(l.how->gates, w.gates); });
+    }
+  };
+
+  void declare(const std::string& outer, const std::string& inner, std::source_location where) {
+    declared_.push_back({outer, inner, {{}, {{outer, where}, {inner, where}}, true}});
+    seed(declared_.back());
+    edges_[inner].erase(outer);  // what was seen against it is told when it is seen again
+  }
+
+  void seed(const declaration& d) { edges_[d.outer][d.inner].add(d.how); }
+
+  bool is_new(const std::vector<std::string>& classes) {
+    std::set<std::string> all(classes.begin(), classes.end());
+    return told_.insert(std::move(all)).second;
+  }
+
+  std::optional<finding> nested(const std::string& name, const way& w) {
+    const auto& ways = edges_[name][name].ways;
+    const auto other =
+        std::ranges::find_if(ways, [&](const way& old) { return disjoint(old.gates, w.gates); });
+    if (other == ways.end() || !is_new({name})) return {};
+    return finding{lock_order_report::kind::same_class, {name}, other->path, w.path};
+  }
+
+  // legs[0] is held -> wanted, the others lead from wanted back to held.
+  std::optional<finding> cycle(const std::vector<leg>& legs, const way& w) {
+    finding f{lock_order_report::kind::inversion, {}, {}, w.path};
+    for (std::size_t i = 1; i != legs.size(); ++i) {
+      const way& how = *legs[i].how;
+      f.classes.push_back(*legs[i].from);
+      f.first.insert(f.first.end(), how.path.begin(), how.path.end());
+      if (how.declared) f.what = lock_order_report::kind::declared;
+    }
+    f.classes.push_back(*legs[0].from);
+    if (!is_new(f.classes)) return {};
+    return f;
+  }
+
+  std::map<std::string, std::map<std::string, edge>> edges_;
+  std::set<std::set<std::string>> told_;
+  std::set<std::string, std::less<>> may_nest_;
+  std::vector<declaration> declared_;
+};
+
+struct order_check {
+  mutex lock;
+  order_graph graph;
+};
+
+// Never destroyed: sections may be used by destructors of static objects.
+order_check& checked() {
+  static order_check& all = *new order_check;
+  return all;
+}
+
+constinit atomic<lock_order_hook> hook_to_call{nullptr};
+// How often it was switched: what threads remember from before is not valid any more.
+constinit atomic<std::uint64_t> switched{0};
+
+constinit thread_local std::array<std::uint64_t, 64> seen_here{};
+
+bool let_go(const chain_frame& f) noexcept {
+  // Relaxed as in chain.cpp, E2.
+  return is_hold(&f) && static_cast<const hold_frame&>(f).let_go.load(relaxed);
+}
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  a ^= b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2);
+  a *= 0xff51afd7ed558ccd;
+  return a ^ (a >> 32);
+}
+
+std::uint64_t hash_of(const chain_frame* top, const section_core& wanted) noexcept {
+  std::uint64_t h = mix(switched.load(relaxed) + 1, wanted.id());
+  for (const chain_frame* f = top; f != nullptr; f = f->parent) {
+    if (!let_go(*f)) h = mix(h, f->section->id());
+  }
+  return h;
+}
+
+bool seen_before(std::uint64_t hash) noexcept {
+  std::uint64_t& there = seen_here[hash % seen_here.size()];
+  return std::exchange(there, hash) == hash;
+}
+
+// What the chain holds, outermost first.
+std::vector<const chain_frame*> held_by(const chain_frame* top) {
+  std::vector<const chain_frame*> all;
+  for (const chain_frame* f = top; f != nullptr; f = f->parent) {
+    if (!let_go(*f)) all.push_back(f);
+  }
+  std::ranges::reverse(all);
+  return all;
+}
+
+way way_without(const std::vector<const chain_frame*>& held, const chain_frame* from,
+                const section_core& wanted, const site& at) {
+  way w;
+  for (const chain_frame* f : held) {
+    w.path.push_back({f->section->label(), f->at->where});
+    if (f != from) w.gates.push_back(f->section->id());
+  }
+  w.path.push_back({wanted.label(), at.where});
+  std::ranges::sort(w.gates);
+  return w;
+}
+
+std::vector<finding> add_to_graph(const section_core& wanted, const site& at) {
+  const std::string to = class_of(wanted);
+  const std::vector<const chain_frame*> held = held_by(here().chain);
+  std::vector<finding> all;
+  const std::lock_guard lock(checked().lock);
+  if (hook_to_call.load(relaxed) == nullptr) return {};  // switched off meanwhile
+  for (const chain_frame* f : held) {
+    const std::string from = class_of(*f->section);
+    if (from.empty()) continue;
+    if (auto found = checked().graph.add(from, to, way_without(held, f, wanted, at))) {
+      all.push_back(std::move(*found));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void note_order(const section_core& wanted, const site& at) noexcept {
+  const lock_order_hook hook = hook_to_call.load(acquire);
+  if (hook == nullptr || wanted.name().empty()) return;
+  if (seen_before(hash_of(here().chain, wanted))) return;
+  try {
+    for (const finding& f : add_to_graph(wanted, at)) hook({f.what, f.classes, f.first, f.second});
+  } catch (...) {  // no memory, or the hook's own trouble: not the program's
+  }
+}
+
+}  // namespace detail
+
+void registry::check_lock_order(lock_order_hook hook) {
+  detail::order_check& check = detail::checked();
+  const std::lock_guard lock(check.lock);
+  if (hook == nullptr) check.graph.forget();
+  detail::switched.fetch_add(1, detail::relaxed);
+  detail::hook_to_call.store(hook, detail::release);
+}
+
+void registry::allow_nested(std::string_view class_name) {
+  detail::order_check& check = detail::checked();
+  const std::lock_guard lock(check.lock);
+  check.graph.allow_nested(class_name);
+}
+
+void registry::declare_order(std::span<const std::string_view> outermost_first,
+                             std::source_location where) {
+  detail::order_check& check = detail::checked();
+  const std::lock_guard lock(check.lock);
+  check.graph.declare(outermost_first, where);
+  detail::switched.fetch_add(1, detail::relaxed);
+}
+
+}  // namespace turnstile

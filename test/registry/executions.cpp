@@ -1,0 +1,199 @@
+// executions.cpp - the last executions, by name.
+
+#include "stress/crew.hpp"
+#include "support/foreign.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <doctest/doctest.h>
+#include <string>
+#include <vector>
+
+using namespace turnstile;
+using support::foreign;
+
+namespace {
+
+// Recording for the length of a test.
+struct keeping {
+  explicit keeping(std::size_t n) { registry::keep_executions(n); }
+  ~keeping() { registry::keep_executions(0); }
+};
+
+using strings = std::vector<std::string>;
+
+strings names() {
+  strings all;
+  for (const execution_record& r : registry::executions()) all.push_back(r.name);
+  return all;
+}
+
+foreign run_in(critical_section& cs, std::string_view name) {
+  const execute_options options{.name = name};
+  co_await cs.execute([] {}, options);
+}
+
+}  // namespace
+
+TEST_SUITE("registry") {
+  TEST_CASE("executions: by default nothing is kept") {
+    critical_section cs{"unrecorded"};
+    sync_wait(cs.execute([] {}));
+    CHECK(registry::executions().empty());
+  }
+
+  TEST_CASE("executions: say what was run where, and by which line") {
+    const keeping some(8);
+    critical_section cs{"accounts"};
+    critical_section unnamed;
+    const unsigned line = std::source_location::current().line() + 1;
+    sync_wait(cs.execute([] {}, {.name = "deposit"}));
+    sync_wait(unnamed.execute([] {}));
+    const std::vector<execution_record> all = registry::executions();
+    REQUIRE(all.size() == 2);
+    CHECK(all[0].name == "deposit");
+    CHECK(all[0].section == "accounts");
+    CHECK(all[0].resources.empty());
+    CHECK(all[0].exclusive);
+    CHECK(all[0].where.line() == line);
+    CHECK(std::string(all[0].where.file_name()).ends_with("executions.cpp"));
+    CHECK(all[1].name.empty());
+    CHECK(all[1].section == "section #" + std::to_string(all[1].section_id));
+    CHECK(all[0].section_id != all[1].section_id);
+  }
+
+  TEST_CASE("executions: only the last ones are kept, the oldest first") {
+    const keeping some(3);
+    critical_section cs;
+    for (const char* const name : {"a", "b", "c", "d", "e"}) run_in(cs, name).wait();
+    CHECK(names() == strings{"c", "d", "e"});
+    registry::keep_executions(2);
+    CHECK(names() == strings{"d", "e"});
+    registry::keep_executions(4);
+    run_in(cs, "f").wait();
+    CHECK(names() == strings{"d", "e", "f"});
+    registry::keep_executions(0);
+    CHECK(names().empty());
+    run_in(cs, "g").wait();
+    CHECK(names().empty());
+  }
+
+  TEST_CASE("executions: of sections made before and after, bound ones too") {
+    critical_section before{"before"};
+    const keeping some(8);
+    critical_section after{"after"};
+    manual_executor loop;
+    critical_section bound{section_options{.name = "bound", .executor = loop}};
+    sync_wait(before.execute([] {}));
+    sync_wait(after.execute([] {}));
+    bool over = false;
+    const foreign asks = support::await_in_foreign(bound.execute([] {}), over);
+    loop.run();
+    CHECK(over);
+    const std::vector<execution_record> all = registry::executions();
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].section == "before");
+    CHECK(all[1].section == "after");
+    CHECK(all[2].section == "bound");
+  }
+
+  TEST_CASE("executions: every way of asking is one") {
+    const keeping some(16);
+    critical_section cs{"all ways"};
+    auto waits = []() -> task<> { co_return; };
+    thread_pool pool{1};
+    sync_wait(cs.execute([] {}, {.name = "execute"}));
+    sync_wait(cs.execute(waits, {.name = "awaitable body"}));
+    sync_wait(cs.execute([] {}, {.name = "elsewhere", .resume_on = pool}));
+    sync_wait(cs.lock({.name = "lock"})).unlock();
+    sync_wait(cs.submit([] {}, {.name = "submit"}));
+    cs.post([] {}, {.name = "post"});
+    sync_wait(cs.execute([] {}, {.name = "last"}));
+    CHECK(cs.try_execute([] {}));
+    CHECK(cs.try_lock().has_value());
+    CHECK(names() == strings{"execute", "awaitable body", "elsewhere", "lock", "submit", "post",
+                             "last", "", ""});
+    CHECK(cs.statistics().executions == 9);
+  }
+
+  TEST_CASE("executions: in the order of acceptance, not of running") {
+    const keeping some(8);
+    critical_section cs;
+    critical_section other;
+    section_guard busy = support::hold(cs);
+    const foreign waits = run_in(cs, "queued");
+    run_in(other, "at once").wait();
+    CHECK(names() == strings{"", "queued", "at once"});
+    support::serve_here([&] { busy.unlock(); });
+    CHECK(waits.done());
+    CHECK(names().size() == 3);
+  }
+
+  TEST_CASE("executions: refused ones are not among them") {
+    critical_section cs{"closed"};
+    critical_section busy{"busy"};
+    sync_wait(cs.close());
+    const keeping some(8);
+    CHECK_THROWS_AS(sync_wait(cs.execute([] {})), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.lock()), section_closed);
+    CHECK_THROWS_AS(cs.post([] {}), section_closed);
+    CHECK_THROWS_AS(cs.try_execute([] {}), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.submit([] {})), section_closed);
+    const section_guard held = support::hold(busy);
+    CHECK_FALSE(busy.try_execute([] {}));
+    CHECK_FALSE(busy.try_lock().has_value());
+    critical_section twice{"twice"};
+    auto enter = [&]() -> task<> { co_await twice.execute([] {}); };
+    CHECK_THROWS_AS(sync_wait(twice.execute(enter, {.name = "outer"})), reentry_error);
+    CHECK(names() == strings{"", "outer"});
+  }
+
+  TEST_CASE("executions: refused after close while others wait, they are not among them") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    const keeping some(8);
+    bool closed = false;
+    const foreign closes = support::await_in_foreign(cs.close(), closed);
+    CHECK_THROWS_AS(cs.post([] {}), section_closed);
+    const foreign asks = run_in(cs, "too late");
+    CHECK(asks.done());
+    CHECK_THROWS_AS(asks.rethrow(), section_closed);
+    CHECK(names().empty());
+    busy.unlock();
+    CHECK(closed);
+  }
+
+  TEST_CASE("executions: kept, forgotten and read while others make, use and destroy sections") {
+    constexpr int users = 4;
+    constexpr int each = 2000;
+    std::atomic<int> at_work{users};
+    std::atomic<bool> wrong{false};
+    critical_section shared{"shared"};
+    int ran = 0;
+    stress::together(users + 1, [&](int who) {
+      if (who == users) {
+        for (std::size_t n = 0; at_work.load() != 0; ++n) {
+          registry::keep_executions(n % 3 * 10);
+          const std::vector<execution_record> all = registry::executions();
+          if (all.size() > n % 3 * 10) wrong = true;
+          for (const execution_record& r : all) {
+            if (r.section != "shared" && r.section != "own") wrong = true;
+          }
+        }
+        return;
+      }
+      for (int i = 0; i != each; ++i) {
+        critical_section own{"own"};
+        sync_wait(own.execute([] {}));
+        sync_wait(shared.execute([&] { ++ran; }));
+      }
+      at_work.fetch_sub(1);
+    });
+    registry::keep_executions(0);
+    CHECK_FALSE(wrong.load());
+    CHECK(ran == users * each);
+  }
+}
