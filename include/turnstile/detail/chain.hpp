@@ -2,7 +2,8 @@
 //
 // Ownership follows the chain of awaits, not the thread. A chain is a list of frames, innermost
 // first; a frame says "this section is held, and below it whatever my parent says". Frames never
-// change once they are visible, except that a guard's frame can be marked as let go.
+// change once they are visible, except that a guard's frame can be marked as let go, and is put onto
+// another chain with the guard when the chain that took it ends.
 //
 // Kinds of frame:
 //   body    lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not counted:
