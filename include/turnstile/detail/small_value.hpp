@@ -11,6 +11,9 @@
 
 namespace turnstile::detail {
 
+template <class T>
+class small_value;
+
 #if TURNSTILE_DOUBLE_WORD
 template <class T>
 class small_value {
