@@ -40,7 +40,8 @@
 //           A thread that comes back to the variable from inside its own change would wait for itself:
 //           it is known by its list of turns, and gets an exception.
 //
-// Proof     test/schedule (variable): V1 to V5 each fails if relaxed; test/variable, test/stress
+// Proof     test/schedule (variable): V1 to V5 each fails if weakened; V6 only forbids load buffering,
+//           which the checker does not have. test/variable, test/stress
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
