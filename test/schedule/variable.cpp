@@ -4,8 +4,8 @@
 // and fits its version, nobody writes what somebody can read, and every block is freed once. Here the
 // count of takes moves to the block with the fourth.
 //
-// By hand, each relaxed once and found: V1 (both sides), V2, V3, V4, V5; and the second look in claim left
-// out, the wait left out, settle subtracting before it adds.
+// By hand, each broken once and found: the second look of a claim left out, the wait of a take left out.
+// The memory orders: mutate.py.
 
 #include "schedule/scenario.hpp"
 
