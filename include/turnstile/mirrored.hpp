@@ -3,7 +3,7 @@
 // Behind it: detail/mirrored_group.hpp.
 #pragma once
 
-#include <turnstile/detail/aggregation.hpp>
+#include <turnstile/aggregation.hpp>
 #include <turnstile/detail/mirrored_group.hpp>
 #include <turnstile/snapshot.hpp>
 

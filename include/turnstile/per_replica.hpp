@@ -3,7 +3,8 @@
 // Behind it: variable.hpp.
 #pragma once
 
-#include <turnstile/detail/aggregation.hpp>
+#include <turnstile/aggregation.hpp>
+#include <turnstile/detail/combined.hpp>
 #include <turnstile/detail/config.hpp>
 #include <turnstile/variable.hpp>
 
@@ -44,11 +45,12 @@ class per_replica {
 
   T read() const {
     detail::require_some(how_);
-    return detail::combined(T(*values_.front().own.read()), values_.size(), how_, [this](auto& sum) {
-      for (std::size_t i = 1; i != values_.size(); ++i) {
-        detail::add_to(sum, *values_[i].own.read());
-      }
-    });
+    return detail::combined(T(*values_.front().own.read()), values_.size(), how_,
+                            [this](auto& sum) {
+                              for (std::size_t i = 1; i != values_.size(); ++i) {
+                                detail::add_to(sum, *values_[i].own.read());
+                              }
+                            });
   }
 
  private:

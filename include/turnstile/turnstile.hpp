@@ -1,6 +1,7 @@
 // turnstile.hpp - all of it.
 #pragma once
 
+#include <turnstile/aggregation.hpp>
 #include <turnstile/async_scope.hpp>
 #include <turnstile/critical_section.hpp>
 #include <turnstile/errors.hpp>

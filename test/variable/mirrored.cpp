@@ -96,6 +96,14 @@ TEST_SUITE("variable") {
     CHECK(*m.read(0) == 5);
   }
 
+  TEST_CASE("mirrored: the writes of all replicas may be awaited together") {
+    mirrored<long> m(2, 1, aggregation::sum);
+    const auto [a, b] = sync_wait(when_all(m.assign(0, 3), m.assign(1, 4)));
+    CHECK(*a == 7);
+    CHECK(*b == 7);
+    CHECK(b.version() == 1);
+  }
+
   TEST_CASE("mirrored: the n-th writes of all replicas belong together") {
     mirrored<long> m(2, 0, aggregation::sum);
     std::optional<snapshot<long>> got[4];

@@ -17,8 +17,9 @@
 // Proof     test/variable, test/stress
 #pragma once
 
-#include <turnstile/detail/aggregation.hpp>
+#include <turnstile/aggregation.hpp>
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/combined.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/result.hpp>
 #include <turnstile/detail/suspended.hpp>

@@ -1,6 +1,7 @@
-// aggregation.hpp - one value made of several replicas'.
+// combined.hpp - one value made of several replicas'.
 #pragma once
 
+#include <turnstile/aggregation.hpp>
 #include <turnstile/detail/arithmetic.hpp>
 
 #include <cstddef>
@@ -8,17 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace turnstile {
-
-/// How the values of several replicas become one.
-enum class aggregation {
-  none,          ///< not at all: std::logic_error where one is needed
-  sum,           ///< all of them added
-  mean,          ///< their sum, divided by how many there are
-  first_replica  ///< that of replica 0
-};
-
-namespace detail {
+namespace turnstile::detail {
 
 template <class T>
 void require_can_combine(std::size_t replicas, aggregation how) {
@@ -57,5 +48,4 @@ T combined(T first, std::size_t n, aggregation how, Next&& add_others) {
   return first;
 }
 
-}  // namespace detail
-}  // namespace turnstile
+}  // namespace turnstile::detail
