@@ -464,3 +464,9 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
+
+# --- variables ------------------------------------------------------------------------------------
+
+rule = rules_of("lib/variable/value_cell.cpp", ("variable:*",))
+rule("a claim does not look again", "held(was)", "false")
+rule("a take does not wait", "wait_for(b);", "")

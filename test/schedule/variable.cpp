@@ -3,9 +3,6 @@
 // Values are two guarded fields, each the number of writes so far: in every execution a snapshot is whole
 // and fits its version, nobody writes what somebody can read, and every block is freed once. Here the
 // count of takes moves to the block with the fourth.
-//
-// By hand, each broken once and found: the second look of a claim left out, the wait of a take left out.
-// The memory orders: mutate.py.
 
 #include "schedule/scenario.hpp"
 
