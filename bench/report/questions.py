@@ -30,6 +30,14 @@ class View:
 PERCENTILES = (Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
                Mark("p999_us", "p99.9", "s"), Mark("max_us", "max", ">"))
 
+def _values(size, what):
+    says = {"read": "both read it whole, as a snapshot or as a copy",
+            "add": "both add one to every part of it",
+            "both": "one adds while the other reads"}
+    return (View(f"{load}_{size}", f"Variable of {what}, {load}",
+                 f"Two threads and one value: {how}.", rows=()) for load, how in says.items())
+
+
 VIEWS = (
     View("uncontended", "Uncontended",
          "One client on one thread, ++counter inside. What a lock costs nobody else wants."),
@@ -78,4 +86,6 @@ VIEWS = (
          "What a new section takes, with all that its constructor allocates.",
          panels=("S",), rows=(), marks=(Mark("bytes_per_section", "", "o"),),
          unit="bytes per section", ratios=False, only=(("C", ("uniform",)),)),
+    *_values("long", "8 bytes"),
+    *_values("1KiB", "1 KiB"),
 )

@@ -486,3 +486,8 @@ rule("whoever finds no chunk makes one",
      "if (const std::uintptr_t there = place.load(relaxed); there != 0) return there;", ";")
 rule("a freed chunk is still found", "c.place->store(0, relaxed);", ";")
 rule("a number goes to an old chunk", "if ((there & round_mask) != round_of(n)) continue;", ";")
+# --- variables ------------------------------------------------------------------------------------
+
+rule = rules_of("lib/variable/value_cell.cpp", ("variable:*",))
+rule("a claim does not look again", "held(was)", "false")
+rule("a take does not wait", "wait_for(b);", "")

@@ -9,6 +9,11 @@ END = (
     "load buffering: the checker cannot show that"
 )
 
+VERSION = (
+    "keeps a take behind a look at the version, so that it gets no older value (V6), which is load "
+    "buffering: the checker cannot show that"
+)
+
 # where (the beginning of file:line), code, change, reason
 EXPLAINED = [
     ("run_queue.hpp", "head_.load(acquire)", "acquire to relaxed", SLOT),
@@ -17,4 +22,7 @@ EXPLAINED = [
     ("sleepers.hpp", "word_.fetch_add(0, release)", "release to relaxed", END),
     ("sleepers.hpp", "seen - one_sleeping + one_searching, acquire", "acquire to relaxed", END),
     ("sleepers.hpp", "n - 1, acquire", "acquire to relaxed", END),
+    ("value_cell.hpp", "newest_.load(acquire)", "acquire to relaxed", VERSION),
+    ("value_cell.cpp", "newest_.store(version, release)", "release to relaxed", VERSION),
+    ("value_cell.cpp", "seen, version, release", "release to relaxed", VERSION),
 ]

@@ -16,6 +16,12 @@ struct worker;
 // same as a drain's budget.
 inline constexpr std::uint32_t bodies_in_a_turn = 32;
 
+// A variable that this thread is writing, on the stack of who writes it.
+struct written_here {
+  void* place;
+  written_here* outer;
+};
+
 struct thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
@@ -23,7 +29,8 @@ struct thread_state {
   worker* as_worker = nullptr;   // of that pool
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
-  std::uint32_t bodies = 0;      // of sections, run on this thread ever; wraps
+  written_here* writes = nullptr;  // innermost variable whose change runs here; see value_cell.hpp
+  std::uint32_t bodies = 0;        // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };

@@ -1,0 +1,24 @@
+#include "variable/variable.hpp"
+
+#include <turnstile/variable.hpp>
+
+namespace {
+
+template <class T>
+class turnstile_variable {
+ public:
+  static constexpr std::string_view name = "turnstile";
+
+  turnstile::snapshot<T> read() const { return value_.read(); }
+  void add() { value_.assign_add(1); }
+  static long number_in(const turnstile::snapshot<T>& value) {
+    return bench::variable::number(*value);
+  }
+
+ private:
+  turnstile::variable<T> value_{T{}};
+};
+
+const bool asked = bench::variable::ask<turnstile_variable>();
+
+}  // namespace

@@ -1,0 +1,51 @@
+// combined.hpp - one value made of several replicas'.
+#pragma once
+
+#include <turnstile/aggregation.hpp>
+#include <turnstile/detail/arithmetic.hpp>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace turnstile::detail {
+
+template <class T>
+void require_can_combine(std::size_t replicas, aggregation how) {
+  if (replicas == 0) throw std::invalid_argument("turnstile: there has to be at least one replica");
+  const bool adds = how == aggregation::sum || how == aggregation::mean;
+  if ((adds && !can_add<T, T>) || (how == aggregation::mean && !can_divide<T>)) {
+    throw std::invalid_argument("turnstile: the type has no operators for this aggregation");
+  }
+}
+
+inline void require_some(aggregation how) {
+  if (how == aggregation::none) {
+    throw std::logic_error(
+        "turnstile: the replicas' values are combined, and the aggregation is none");
+  }
+}
+
+inline void require_replica(std::size_t replica, std::size_t replicas) {
+  if (replica >= replicas) {
+    throw std::out_of_range("turnstile: replica " + std::to_string(replica) + " of " +
+                            std::to_string(replicas));
+  }
+}
+
+// `add_others(sum)` adds the values of replicas 1 to n - 1. A template, for it may not compile for a T
+// that is never added.
+template <class T, class Next>
+T combined(T first, std::size_t n, aggregation how, Next&& add_others) {
+  if (how == aggregation::first_replica) return first;
+  if constexpr (can_add<T, T>) {
+    add_others(first);
+    if constexpr (can_divide<T>) {
+      if (how == aggregation::mean) return divided(first, n);
+    }
+  }
+  return first;
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,241 @@
+// mirrored_group.hpp - the rendezvous of the replicas of a mirrored value.
+//
+// Shape     A line of waiting writes for each replica. The heads of all lines are a round. Whoever comes
+//           to the last empty line serves: it takes rounds as long as there are any, one after the
+//           other, and resumes their writes when it has left.
+//
+// Edges     M1  the lock: what came with a write -> whoever serves; the lines, and who serves.
+//           Executors, or the thread itself, order the served writes before their coroutines go on.
+//
+// Progress  Arriving takes a lock for a list operation. Combining happens outside it: nobody's thread
+//           waits for that.
+//
+// Dangers   Once it is in line, a write may be served and gone as soon as the lock is released, unless
+//           it is its own thread that serves.
+//           The first coroutine that is resumed may end the group: so that comes last.
+//
+// Proof     test/variable, test/stress
+#pragma once
+
+#include <turnstile/aggregation.hpp>
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/combined.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/result.hpp>
+#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/threads.hpp>
+#include <turnstile/variable.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace turnstile::detail {
+
+enum class mirrored_change : std::uint8_t { assign, add, subtract };
+
+template <class T>
+class mirrored_group;
+
+template <class T>
+class [[nodiscard("nothing is written until the result is awaited")]] mirrored_write
+    : private suspended<job> {
+ public:
+  mirrored_write(mirrored_group<T>& group, std::size_t replica, mirrored_change change, T value)
+      : group_(&group), replica_(replica), change_(change), value_(std::move(value)) {}
+  mirrored_write(mirrored_write&& other)
+      : mirrored_write(*other.group_, other.replica_, other.change_, std::move(other.value_)) {}
+  ~mirrored_write() {
+    if (waiting_) contract_break("", "a coroutine is destroyed while it waits for replicas", {});
+  }
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> h) {
+    if (std::exchange(awaited_, true)) {
+      contract_break("", "a write of a mirrored value is awaited twice", {});
+    }
+    suspend(h);
+    waiting_ = true;
+    if (!group_->serve_with(*this)) return true;  // this may be gone
+    stay();
+    return false;
+  }
+  snapshot<T> await_resume() {
+    waiting_ = false;
+    return got_.take();
+  }
+
+ private:
+  friend class mirrored_group<T>;
+
+  mirrored_group<T>* group_;
+  std::size_t replica_;
+  mirrored_change change_;
+  bool awaited_ = false;
+  bool waiting_ = false;
+  T value_;                                 // M1
+  guarded<mirrored_write*> next_{nullptr};  // M1, then whoever serves
+  result<snapshot<T>> got_;                 // whoever serves
+};
+
+template <class T>
+class mirrored_group {
+  using write = mirrored_write<T>;
+  using kept = typename kept_value<T>::type;
+
+ public:
+  mirrored_group(std::size_t replicas, const T& initial, aggregation how)
+      : how_(how), lines_(replicas), empty_lines_(replicas) {
+    require_can_combine<T>(replicas, how);
+    for (std::size_t i = 0; i != replicas; ++i) values_.emplace_back(initial);
+  }
+  ~mirrored_group() {
+    for (const line& l : lines_) {
+      if (l.first != nullptr) {
+        contract_break("", "a mirrored value is destroyed while a replica waits for others", {});
+      }
+    }
+  }
+
+  void require_write(std::size_t replica) const {
+    require_some(how_);
+    require_replica(replica, lines_.size());
+  }
+
+  snapshot<T> read(std::size_t replica) const {
+    require_replica(replica, lines_.size());
+    return values_[replica].own.read();
+  }
+
+  // True: it was served here and now. Else the write may be gone.
+  bool serve_with(write& w) noexcept {
+    write* served = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      enqueue(w);
+      if (serving_ || empty_lines_ != 0) return false;
+      serving_ = true;
+      served = serve_rounds(lock);
+      serving_ = false;
+    }
+    while (served != nullptr) {
+      write* const next = served->next_;
+      if (served != &w) resume_at_home(*served);  // it and this may be gone
+      served = next;
+    }
+    return true;
+  }
+
+ private:
+  struct line {
+    write* first = nullptr;
+    write* last = nullptr;
+  };
+  struct alignas(cache_line) place {
+    explicit place(const T& initial) : own(initial) {}
+    variable<T> own;
+  };
+
+  void enqueue(write& w) noexcept {
+    line& l = lines_[w.replica_];
+    w.next_ = nullptr;
+    if (l.first == nullptr) {
+      l.first = &w;
+      --empty_lines_;
+    } else {
+      l.last->next_ = &w;
+    }
+    l.last = &w;
+  }
+
+  // The head of each line, in order. All lines have one.
+  write* take_round() noexcept {
+    write* round = nullptr;
+    for (std::size_t i = lines_.size(); i-- != 0;) {
+      line& l = lines_[i];
+      write* const head = l.first;
+      l.first = head->next_;
+      if (l.first == nullptr) ++empty_lines_;
+      head->next_ = round;
+      round = head;
+    }
+    return round;
+  }
+
+  write* serve_rounds(std::unique_lock<mutex>& lock) noexcept {
+    write* all = nullptr;
+    while (empty_lines_ == 0) {
+      write* const round = take_round();
+      lock.unlock();
+      serve(*round);
+      write* last = round;
+      while (last->next_ != nullptr) last = last->next_;
+      last->next_ = all;
+      all = round;
+      lock.lock();
+    }
+    return all;
+  }
+
+  // Only who serves.
+  void serve(write& round) noexcept {
+    try {
+      std::vector<prepared> news = prepare(round);
+      write* w = &round;
+      for (std::size_t i = 0; i != news.size(); ++i, w = w->next_) {
+        w->got_.run([&] { return variable_access::assign(values_[i].own, std::move(news[i])); });
+      }
+    } catch (...) {
+      for (write* w = &round; w != nullptr; w = w->next_) w->got_.fail(std::current_exception());
+    }
+  }
+
+  using prepared = typename kept::prepared;
+
+  // All that may fail: afterwards all replicas get their value, or none does.
+  std::vector<prepared> prepare(const write& round) const {
+    T value = changed(round);
+    std::vector<prepared> news;
+    news.reserve(lines_.size());
+    for (std::size_t i = 0; i + 1 != lines_.size(); ++i) {
+      news.push_back(kept::prepare(std::as_const(value)));
+    }
+    news.push_back(kept::prepare(std::move(value)));
+    return news;
+  }
+
+  T changed(const write& round) const {
+    for (const write* w = &round; w != nullptr; w = w->next_) {
+      if (w->change_ != round.change_) {
+        throw std::logic_error("turnstile: the replicas write a mirrored value in different ways");
+      }
+    }
+    T amount = combined(T(round.value_), lines_.size(), how_, [&round](auto& sum) {
+      for (const write* w = round.next_; w != nullptr; w = w->next_) add_to(sum, w->value_);
+    });
+    if (round.change_ == mirrored_change::assign) return amount;
+    T value = *values_.front().own.read();
+    if constexpr (can_add<T, T>) {
+      if (round.change_ == mirrored_change::add) add_to(value, amount);
+    }
+    if constexpr (can_subtract<T, T>) {
+      if (round.change_ == mirrored_change::subtract) subtract_from(value, amount);
+    }
+    return value;
+  }
+
+  const aggregation how_;
+  std::deque<place> values_;  // all the same; who serves writes them
+  std::vector<line> lines_;   // M1
+  std::size_t empty_lines_;   // M1
+  bool serving_ = false;      // M1
+  mutex mutex_;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,71 @@
+// per_replica.hpp - a value for each replica, combined when it is read.
+//
+// Behind it: variable.hpp.
+#pragma once
+
+#include <turnstile/aggregation.hpp>
+#include <turnstile/detail/combined.hpp>
+#include <turnstile/detail/config.hpp>
+#include <turnstile/variable.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <utility>
+
+namespace turnstile {
+
+/// One value for each replica (a worker, a device), written without any contact with the others and
+/// combined on read: an accumulator.
+///
+/// Threads    every member from any thread
+/// Order      each replica's writes are atomic; a read takes the replicas one after the other, so what
+///            is written meanwhile may or may not be in it
+/// Progress   as a variable, one for each replica, on cache lines of its own
+/// Throws     constructor: std::invalid_argument without replicas, or if T lacks the operators that the
+///            aggregation needs. std::out_of_range for a replica that there is not. read: std::logic_error
+///            if the aggregation is none
+template <class T>
+class per_replica {
+ public:
+  /// Each replica begins with `initial`.
+  per_replica(std::size_t replicas, T initial, aggregation how) : how_(how) {
+    detail::require_can_combine<T>(replicas, how);
+    for (std::size_t i = 0; i != replicas; ++i) values_.emplace_back(initial);
+  }
+  per_replica(const per_replica&) = delete;
+  per_replica& operator=(const per_replica&) = delete;
+
+  snapshot<T> assign(std::size_t replica, T value) { return at(replica).assign(std::move(value)); }
+
+  snapshot<T> assign_add(std::size_t replica, const T& amount)
+    requires detail::can_add<T, T>
+  {
+    return at(replica).assign_add(amount);
+  }
+
+  T read() const {
+    detail::require_some(how_);
+    return detail::combined(T(*values_.front().own.read()), values_.size(), how_,
+                            [this](auto& sum) {
+                              for (std::size_t i = 1; i != values_.size(); ++i) {
+                                detail::add_to(sum, *values_[i].own.read());
+                              }
+                            });
+  }
+
+ private:
+  struct alignas(detail::cache_line) place {
+    explicit place(const T& initial) : own(initial) {}
+    variable<T> own;
+  };
+
+  variable<T>& at(std::size_t replica) {
+    detail::require_replica(replica, values_.size());
+    return values_[replica].own;
+  }
+
+  const aggregation how_;
+  std::deque<place> values_;
+};
+
+}  // namespace turnstile

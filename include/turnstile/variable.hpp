@@ -1,0 +1,165 @@
+// variable.hpp - a mutable place for immutable values.
+//
+// Behind it: lib/variable; the protocols are in detail/double_word.hpp (small values) and
+// detail/value_cell.hpp (all others).
+#pragma once
+
+#include <turnstile/detail/arithmetic.hpp>
+#include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/large_value.hpp>
+#include <turnstile/detail/small_value.hpp>
+#include <turnstile/resource.hpp>
+#include <turnstile/snapshot.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+namespace detail {
+
+template <class T>
+struct kept_value {
+  using type = large_value<T>;
+};
+template <class T>
+  requires fits_double_word<T>
+struct kept_value<T> {
+  using type = small_value<T>;
+};
+
+struct variable_access;
+
+}  // namespace detail
+
+/// A value that is read as a snapshot and written as a whole, each in one atomic step.
+///
+/// For state that many read and some write, and for counters. Several variables that belong together,
+/// or a read and a write that do, need a critical_section.
+///
+/// Small values (trivially copyable, at most 8 bytes, on x86-64) are part of the variable: no lock, no
+/// allocation. All others are in a block that snapshots share: who writes copies the value if somebody
+/// holds a snapshot of it, and else changes it in place. Assigning never copies.
+///
+/// Threads    every member from any thread; the destructor from one, after all other calls
+/// Order      one order of all writes and reads of a variable
+/// Memory     who reads sees everything that came before the write
+/// Progress   small: lock-free. Others: read never waits for a value that is copied, assigned, or
+///            changed while somebody holds a snapshot of it. A value that nobody holds is changed in
+///            place, without a copy; a read that begins meanwhile waits for that one change, and
+///            blocks its thread as long as the function or operator takes. Writers wait for each
+///            other. A program whose reads must never wait holds a snapshot of the newest value
+/// Claims     inside a body that did not declare it in `uses`, the section held claims it when it is
+///            touched
+/// Throws     exclusive_access_error at the touch, before anything is read or written; what T and the
+///            functions given throw; bad_alloc (never for small values);
+///            std::logic_error if the function that changes a large value uses that variable itself
+/// Lifetime   snapshots may outlive the variable
+template <class T>
+class variable {
+  static_assert(std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>>);
+  static_assert(std::copy_constructible<T>, "a value with a snapshot is copied to be changed");
+
+ public:
+  explicit variable(T initial, std::string_view name = {})
+      : identity_(name), value_(std::move(initial)) {}
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+
+  /// The value at this moment. Nothing is copied, unless it is small.
+  snapshot<T> read() const {
+    touch();
+    return value_.read();
+  }
+
+  /// Writes; gives the snapshot of what this call wrote. So do the others.
+  snapshot<T> assign(T value) {
+    touch();
+    return value_.assign(value_.prepare(std::move(value)));
+  }
+
+  template <class D>
+    requires detail::can_add<T, D>
+  snapshot<T> assign_add(const D& amount) {
+    touch();
+    return value_.update([&amount](T& value) { detail::add_to(value, amount); });
+  }
+
+  template <class D>
+    requires detail::can_subtract<T, D>
+  snapshot<T> assign_sub(const D& amount) {
+    touch();
+    return value_.update([&amount](T& value) { detail::subtract_from(value, amount); });
+  }
+
+  /// Changes the value by fn(T&), which must not wait for anything: not even read another large
+  /// variable whose function may at the same time read this one.
+  ///
+  /// Throws     what `fn` throws. Then nothing is written if T is small, or somebody holds a snapshot;
+  ///            a value that nobody holds stays as `fn` has left it, and that counts as a write
+  template <std::invocable<T&> F>
+  snapshot<T> update(F&& fn) {
+    touch();
+    return value_.update(fn);
+  }
+
+  /// Writes if the version is still this one; else gives nothing and does nothing.
+  std::optional<snapshot<T>> compare_assign(std::uint64_t version, T value) {
+    touch();
+    return value_.compare_assign(version, std::move(value));
+  }
+
+  /// Calls fn(const T&) on the value at this moment, which stays as it is during the call. Who writes
+  /// meanwhile does not wait for it, and copies.
+  template <std::invocable<const T&> F>
+  decltype(auto) with_read_lock(F&& fn) const {
+    touch();
+    const snapshot<T> now = value_.read();
+    return std::invoke(std::forward<F>(fn), *now);
+  }
+
+  /// 0 at first; every write adds 1.
+  std::uint64_t version() const noexcept { return value_.version(); }
+
+  /// How often a value was copied because somebody held a snapshot of it.
+  std::uint64_t copies() const noexcept { return value_.copies(); }
+
+  std::string_view name() const noexcept { return identity_.name(); }
+
+  /// For `uses`: what it is known by to the registry.
+  operator resource_ref() const noexcept { return identity_; }
+
+  // They would read and write in two steps, or seem to.
+  variable& operator+=(const auto&) = delete;
+  variable& operator-=(const auto&) = delete;
+  variable& operator*=(const auto&) = delete;
+  variable& operator/=(const auto&) = delete;
+  variable& operator%=(const auto&) = delete;
+  variable& operator&=(const auto&) = delete;
+  variable& operator|=(const auto&) = delete;
+  variable& operator^=(const auto&) = delete;
+  variable& operator<<=(const auto&) = delete;
+  variable& operator>>=(const auto&) = delete;
+
+ private:
+  friend struct detail::variable_access;
+
+  void touch() const { detail::touch(identity_); }
+
+  detail::resource_identity identity_;
+  typename detail::kept_value<T>::type value_;
+};
+
+/// For the library: assigns what was prepared.
+struct detail::variable_access {
+  template <class T>
+  static snapshot<T> assign(variable<T>& v, typename kept_value<T>::type::prepared next) {
+    return v.value_.assign(std::move(next));
+  }
+};
+
+}  // namespace turnstile

@@ -1,0 +1,221 @@
+// mirrored.cpp - replicas that write together.
+
+#include "support/child_process.hpp"
+#include "support/foreign.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <doctest/doctest.h>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace turnstile;
+using support::foreign;
+using support::loop;
+
+namespace {
+
+// One replica's write, awaited by a coroutine that knows nothing of the library.
+template <class T, class Write>
+foreign await_write(Write w, std::optional<snapshot<T>>& got) {
+  got = co_await std::move(w);
+}
+
+template <class T>
+task<T> assign_and_take(mirrored<T>& m, std::size_t replica, T value) {
+  const snapshot<T> written = co_await m.assign(replica, std::move(value));
+  co_return *written;
+}
+
+// A number that refuses to become more than 100.
+struct limited {
+  std::vector<int> n;
+
+  limited& operator+=(const limited& other) {
+    if (n[0] + other.n[0] > 100) throw std::overflow_error("more than 100");
+    n[0] += other.n[0];
+    return *this;
+  }
+};
+
+template <class T>
+std::vector<T> write_all(mirrored<T>& m, std::vector<T> values) {
+  std::vector<task<T>> all;
+  for (std::size_t i = 0; i != values.size(); ++i) all.push_back(assign_and_take(m, i, values[i]));
+  return sync_wait(when_all(std::move(all)));
+}
+
+}  // namespace
+
+TEST_SUITE("variable") {
+  TEST_CASE("mirrored: a write waits for all replicas, and all get the same") {
+    mirrored<long> m(3, 1, aggregation::sum);
+    std::optional<snapshot<long>> got[3];
+    const foreign a = await_write(m.assign(2, 4), got[2]);
+    const foreign b = await_write(m.assign(0, 2), got[0]);
+    CHECK_FALSE(a.done());
+    CHECK_FALSE(b.done());
+    CHECK(*m.read(0) == 1);
+    const foreign c = await_write(m.assign(1, 3), got[1]);
+    CHECK(a.done());
+    CHECK(b.done());
+    CHECK(c.done());
+    for (std::size_t i = 0; i != 3; ++i) {
+      CHECK(**got[i] == 9);
+      CHECK(got[i]->version() == 1);
+      CHECK(*m.read(i) == 9);
+    }
+  }
+
+  TEST_CASE("mirrored: combines as was asked") {
+    mirrored<double> mean(2, 0, aggregation::mean);
+    CHECK(write_all<double>(mean, {1, 2}) == std::vector<double>{1.5, 1.5});
+    mirrored<std::string> first(2, "", aggregation::first_replica);
+    CHECK(write_all<std::string>(first, {"a", "b"}) == std::vector<std::string>{"a", "a"});
+    mirrored<std::string> sum(2, "", aggregation::sum);
+    CHECK(write_all<std::string>(sum, {"a", "b"}) == std::vector<std::string>{"ab", "ab"});
+  }
+
+  TEST_CASE("mirrored: adding and subtracting change every copy by what was combined") {
+    mirrored<long> m(2, 10, aggregation::sum);
+    std::optional<snapshot<long>> got[2];
+    const foreign a = await_write(m.assign_add(0, 1), got[0]);
+    const foreign b = await_write(m.assign_add(1, 2), got[1]);
+    CHECK(**got[0] == 13);
+    CHECK(*m.read(1) == 13);
+    const foreign c = await_write(m.assign_sub(0, 3), got[0]);
+    const foreign d = await_write(m.assign_sub(1, 5), got[1]);
+    CHECK(**got[1] == 5);
+    CHECK(got[1]->version() == 2);
+    CHECK(*m.read(0) == 5);
+  }
+
+  TEST_CASE("mirrored: the writes of all replicas may be awaited together") {
+    mirrored<long> m(2, 1, aggregation::sum);
+    const auto [a, b] = sync_wait(when_all(m.assign(0, 3), m.assign(1, 4)));
+    CHECK(*a == 7);
+    CHECK(*b == 7);
+    CHECK(b.version() == 1);
+  }
+
+  TEST_CASE("mirrored: the n-th writes of all replicas belong together") {
+    mirrored<long> m(2, 0, aggregation::sum);
+    std::optional<snapshot<long>> got[4];
+    const foreign a = await_write(m.assign(0, 1), got[0]);
+    const foreign b = await_write(m.assign(0, 10), got[1]);
+    CHECK_FALSE(a.done());
+    const foreign c = await_write(m.assign(1, 2), got[2]);
+    CHECK(a.done());
+    CHECK_FALSE(b.done());
+    CHECK(**got[0] == 3);
+    const foreign d = await_write(m.assign(1, 20), got[3]);
+    CHECK(**got[1] == 30);
+    CHECK(**got[3] == 30);
+  }
+
+  TEST_CASE("mirrored: one replica is a variable with another name") {
+    mirrored<int> m(1, 1, aggregation::mean);
+    CHECK(*sync_wait(m.assign_add(0, 2)) == 3);
+    CHECK(*m.read(0) == 3);
+  }
+
+  TEST_CASE("mirrored: without an aggregation nothing can be written") {
+    mirrored<int> m(2, 1, aggregation::none);
+    CHECK_THROWS_AS(sync_wait(m.assign(0, 2)), std::logic_error);
+    CHECK_THROWS_AS(sync_wait(m.assign_add(0, 2)), std::logic_error);
+    CHECK_THROWS_AS(sync_wait(m.assign_sub(0, 2)), std::logic_error);
+    CHECK(*m.read(1) == 1);
+  }
+
+  TEST_CASE("mirrored: what is wrong with its arguments is said") {
+    CHECK_THROWS_AS(mirrored<int>(0, 1, aggregation::sum), std::invalid_argument);
+    CHECK_THROWS_AS(mirrored<std::string>(2, "", aggregation::mean), std::invalid_argument);
+    mirrored<int> m(2, 1, aggregation::sum);
+    CHECK_THROWS_AS(m.read(2), std::out_of_range);
+    CHECK_THROWS_AS(sync_wait(m.assign(2, 1)), std::out_of_range);
+  }
+
+  TEST_CASE("mirrored: writes of different kinds fail for all, and nothing is written") {
+    mirrored<int> m(2, 1, aggregation::sum);
+    std::optional<snapshot<int>> got[2];
+    const foreign a = await_write(m.assign(0, 5), got[0]);
+    const foreign b = await_write(m.assign_add(1, 5), got[1]);
+    CHECK(a.done());
+    CHECK_THROWS_AS(a.rethrow(), std::logic_error);
+    CHECK_THROWS_AS(b.rethrow(), std::logic_error);
+    CHECK(*m.read(0) == 1);
+    CHECK(m.read(1).version() == 0);
+    const foreign c = await_write(m.assign(0, 5), got[0]);
+    const foreign d = await_write(m.assign(1, 6), got[1]);
+    CHECK(**got[0] == 11);
+  }
+
+  TEST_CASE("mirrored: an operator that throws fails the round for all, and nothing is written") {
+    mirrored<limited> m(2, limited{{90}}, aggregation::sum);
+    std::optional<snapshot<limited>> got[2];
+    const limited six{{6}};
+    const foreign a = await_write(m.assign_add(0, six), got[0]);
+    const foreign b = await_write(m.assign_add(1, six), got[1]);
+    CHECK_THROWS_AS(a.rethrow(), std::overflow_error);
+    CHECK_THROWS_AS(b.rethrow(), std::overflow_error);
+    CHECK(m.read(0)->n[0] == 90);
+    CHECK(m.read(1)->n[0] == 90);
+    CHECK(m.read(0).version() == 0);
+  }
+
+  TEST_CASE("mirrored: each coroutine comes back on the executor it left") {
+    loop here;
+    loop there;
+    mirrored<int> m(2, 0, aggregation::sum);
+    bool back = false;
+    const auto wait = [&]() -> task<> {
+      co_await m.assign(0, 1);
+      back = here.here();
+    };
+    const auto come = [&]() -> task<> { co_await m.assign(1, 1); };
+    async_scope first({.executor = here});
+    async_scope second({.executor = there});
+    first.spawn(wait());
+    second.spawn(come());
+    here.run();
+    there.run();
+    CHECK_FALSE(back);
+    CHECK(here.pending() == 1);
+    here.run();
+    CHECK(back);
+    CHECK(*m.read(0) == 2);
+  }
+
+  TEST_CASE("mirrored: the first coroutine that goes on may end it") {
+    auto m = std::make_unique<mirrored<int>>(2, 0, aggregation::sum);
+    const auto write_and_end = [&]() -> task<> {
+      co_await m->assign(0, 1);
+      m.reset();
+    };
+    std::optional<snapshot<int>> got;
+    async_scope scope;
+    scope.spawn(write_and_end());
+    const foreign last = await_write(m->assign(1, 2), got);
+    CHECK(m == nullptr);
+    CHECK(**got == 3);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("mirrored: ending it while a replica waits is a broken contract") {
+    const auto end = support::in_child([] {
+      std::optional<snapshot<int>> got;
+      auto m = std::make_unique<mirrored<int>>(2, 0, aggregation::sum);
+      const foreign waits = await_write(m->assign(0, 1), got);
+      m.reset();
+    });
+    CHECK(end.aborted);
+    CHECK(end.one_line());
+    CHECK(end.says("a mirrored value is destroyed while a replica waits for others"));
+  }
+}

@@ -1,0 +1,58 @@
+// per_replica.cpp - values of their own, combined when they are read.
+
+#include <turnstile/per_replica.hpp>
+
+#include <doctest/doctest.h>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace turnstile;
+
+TEST_SUITE("variable") {
+  TEST_CASE("per_replica: is combined on read, as was asked") {
+    const auto filled = [](aggregation how) {
+      per_replica<long> p(3, 0, how);
+      p.assign(0, 2);
+      p.assign_add(1, 3);
+      p.assign_add(1, 4);
+      p.assign(2, -3);
+      return p.read();
+    };
+    CHECK(filled(aggregation::sum) == 6);
+    CHECK(filled(aggregation::mean) == 2);
+    CHECK(filled(aggregation::first_replica) == 2);
+    CHECK_THROWS_AS(filled(aggregation::none), std::logic_error);
+  }
+
+  TEST_CASE("per_replica: each replica begins with the initial value and has its own versions") {
+    per_replica<double> p(2, 1.5, aggregation::sum);
+    CHECK(p.read() == 3.0);
+    CHECK(p.assign_add(0, 1).version() == 1);
+    CHECK(*p.assign_add(0, 1) == 3.5);
+    CHECK(p.assign(1, 0).version() == 1);
+    CHECK(p.read() == 3.5);
+  }
+
+  TEST_CASE("per_replica: the mean of numbers keeps signs and large values") {
+    per_replica<signed char> small(2, -3, aggregation::mean);
+    CHECK(small.read() == -3);
+    per_replica<unsigned long> large(2, ~0UL / 2, aggregation::mean);
+    CHECK(large.read() == (~0UL - 1) / 2);
+    per_replica<double> d(2, 0.0, aggregation::mean);
+    d.assign(1, 1);
+    CHECK(d.read() == 0.5);
+  }
+
+  TEST_CASE("per_replica: what is wrong with its arguments is said") {
+    CHECK_THROWS_AS(per_replica<int>(0, 1, aggregation::sum), std::invalid_argument);
+    CHECK_THROWS_AS(per_replica<std::string>(2, "", aggregation::mean), std::invalid_argument);
+    CHECK_THROWS_AS(per_replica<std::vector<int>>(2, {}, aggregation::sum), std::invalid_argument);
+    per_replica<std::string> text(2, "a", aggregation::sum);
+    CHECK(text.read() == "aa");
+    CHECK_THROWS_AS(text.assign(2, "b"), std::out_of_range);
+    per_replica<std::vector<int>> first(2, {1}, aggregation::first_replica);
+    first.assign(1, {2});
+    CHECK(first.read() == std::vector<int>{1});
+  }
+}
