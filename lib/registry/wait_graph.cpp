@@ -246,12 +246,13 @@ void take_back(wait& w) noexcept {
 
 }  // namespace
 
-void begin_wait(wait& w) {
-  w.by = innermost_frame();
-  if (w.by == nullptr) return;
+void begin_wait(wait& w, chain_frame* chain) {
+  while (chain != nullptr && gone(*chain)) chain = chain->parent;
+  if (chain == nullptr) return;
+  w.by = chain;
   w.seen = 0;
   const bool has_scope_only = is_member(w.by);
-  if (has_scope_only && !tell_in_frame(w)) return;
+  if (has_scope_only && !tell_in_frame(w) && w.scope == nullptr) return;
   const no_search other;
   if (!has_scope_only) {
     w.where = told::in_table;

@@ -12,9 +12,10 @@ void section_request::tell() {
   wait_.name = section_->name();
   wait_.id = section_->id();
   try {
-    begin_wait(wait_);
+    begin_wait(wait_, chain_);
   } catch (...) {
     section_->count_refusal();
+    give_up_waiting();
     throw;
   }
 }
@@ -24,7 +25,6 @@ void section_request::tell_or_leave() {
     tell();
   } catch (...) {
     section_->give_up(line_);
-    give_up_waiting();
     throw;
   }
 }

@@ -28,8 +28,8 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
-    tell_of_end();
     suspend_as(h, &end, true);
+    tell_of_end();
     closer::over = &end_of_wait;
     closer::done = &resume_closer;
     section_core& section = *section_;

@@ -86,8 +86,8 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
   bool await_ready() const noexcept { return core_->idle(); }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) {
-    if (here().chain != nullptr) tell_of_wait();
     this->suspend(h);
+    if (chain_ != nullptr) tell_of_wait();
     waiting_ = true;
     core_->wait(*this);
   }
@@ -105,7 +105,12 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     wait_.over = &over_;
     wait_.at = &at_;
     wait_.name = "async_scope";
-    begin_wait(wait_);
+    try {
+      begin_wait(wait_, chain_);
+    } catch (...) {
+      stay();
+      throw;
+    }
   }
 
   scope_core* core_;

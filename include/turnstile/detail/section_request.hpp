@@ -69,6 +69,7 @@ class section_request : protected suspended<request> {
     return turn_is_over() && give_turn(h);
   }
   void give_up_waiting() noexcept {
+    end_wait(wait_);
     stay();
     phase_ = phase::awaited;
   }
@@ -81,7 +82,7 @@ class section_request : protected suspended<request> {
   }
   // Before the section is closed: the wait for all that was accepted.
   void tell_of_end() {
-    if (here().chain != nullptr) [[unlikely]]
+    if (chain_ != nullptr) [[unlikely]]
       tell();
   }
   // By whoever serves it, when its turn has come and before anything is done with the section.
@@ -104,7 +105,6 @@ class section_request : protected suspended<request> {
   }
 
   [[noreturn]] TURNSTILE_COLD void refuse() {
-    end_wait(wait_);
     section_->count_refusal();
     throw section_closed(section_->label());
   }

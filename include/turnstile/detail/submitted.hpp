@@ -118,15 +118,14 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 
   bool await_ready() {
     if (std::exchange(state_->awaited_, true)) misused("an execution_handle is awaited twice");
-    if (state_->ready()) return true;
-    // Not ready, so its request is in the section's line: if we hold that section, for ever.
-    if (here().chain != nullptr) tell_of_wait();
-    return false;
+    return state_->ready();
   }
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) noexcept {
+  bool await_suspend(std::coroutine_handle<P> h) {
     this->suspend(h);
+    // Not ready, so its request is in the section's line: if we hold that section, for ever.
+    if (chain_ != nullptr) tell_of_wait();
     waiting_ = true;
     state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
@@ -135,6 +134,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
       return true;  // this may be gone
     }
     waiting_ = false;
+    end_wait(wait_);
     stay();
     return false;
   }
@@ -157,7 +157,12 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     wait_.at = &state_->at_;
     wait_.name = state_->name_;
     wait_.id = state_->id_;
-    begin_wait(wait_);
+    try {
+      begin_wait(wait_, chain_);
+    } catch (...) {
+      stay();
+      throw;
+    }
   }
 
   [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {

@@ -107,7 +107,7 @@ struct wait {
   std::uint32_t id;
 
   // Written by begin_wait.
-  chain_frame* by;  // the chain that waits, and keeps these frames meanwhile
+  chain_frame* by;  // the chain that waits
   told where = told::not_at_all;
   std::uint8_t links;  // under the lock, as everything from here on: lists that it is in
   std::array<std::uintptr_t, 3> next;
@@ -117,9 +117,10 @@ struct wait {
   wait* behind;                // to be looked at after this one
 };
 
-// The calling chain is about to wait. Throws deadlock_error if the wait would never end, and then it
-// is not told. Otherwise end_wait follows, by the waiter, when it goes on.
-void begin_wait(wait& w);
+// `chain`, of which the waiter has a share until end_wait, is about to wait. Throws deadlock_error if
+// the wait would never end, and then it is not told. Otherwise end_wait follows, by the waiter, when it
+// goes on.
+void begin_wait(wait& w, chain_frame* chain);
 void end_told_wait(wait& w) noexcept;
 
 inline void end_wait(wait& w) noexcept {
