@@ -72,6 +72,33 @@ section_statistics section_core::statistics() const noexcept {
   return s;
 }
 
+namespace {
+
+// Stands in line for a request that was refused after it had arrived. Nobody waits for it.
+struct nobody : request {
+  nobody() noexcept {
+    start = &never;
+    may_wait = false;
+    back_to = nullptr;
+  }
+  static bool is(const request& r) noexcept { return r.start == &never; }
+  static outcome never(request&) noexcept { return outcome::finished; }
+};
+
+}  // namespace
+
+// The next request that somebody waits for. What nobody waits for keeps no section alive, so it is
+// passed over before anything that was served is handed back.
+request* section_core::next_awaited() noexcept {
+  request* r = ring_.next(mine_);
+  while (r != nullptr && nobody::is(*r)) [[unlikely]] {
+    delete static_cast<nobody*>(r);
+    section_ring::finish(mine_);
+    r = ring_.next(mine_);
+  }
+  return r;
+}
+
 // The loop that everything comes down to: one request after the other, until the section is left,
 // passed on, or owned by a body or a guard.
 bool section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
@@ -91,7 +118,6 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
         done.add(*r);
         return own_served;
       case outcome::closed: finish_closing(done); return own_served;
-      case outcome::refused: r = after_nobody(); continue;
       case outcome::finished: break;
     }
     count_execution();
@@ -101,7 +127,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     } else {
       done.add(*r);
     }
-    r = ring_.next(mine_);
+    r = next_awaited();
     if (r == nullptr) break;
     const budget::verdict go = left.after_body();
     if (go == budget::verdict::go_on) continue;
@@ -134,7 +160,7 @@ bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
 
 // The section is left, or what comes next is served here or on the executor.
 void section_core::serve_next() noexcept {
-  if (request* const r = ring_.next(mine_)) serve(r, nullptr, budget::callers);
+  if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);
 }
 
 bool section_core::serve_first(place p, request& r, request* own) noexcept {
@@ -152,7 +178,7 @@ section_core::published section_core::publish(request& r, place p, request* own)
   if (what == after_publish::closed) return published::closed;
   if (what == after_publish::nothing) return published::waiting;
   batch done;
-  request* const next = ring_.next(mine_);
+  request* const next = next_awaited();
   if (next == nullptr) return published::waiting;  // the gap is still there
   if (bound_elsewhere()) {
     pass_to_executor(*next);
@@ -167,27 +193,10 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   const after_publish what = ring_.publish(r, p, mine_);
   if (what == after_publish::closed) return published::closed;
   if (what == after_publish::take_over) {
-    if (request* const next = ring_.next(mine_)) pass_to_executor(*next);
+    if (request* const next = next_awaited()) pass_to_executor(*next);
   }
   return published::waiting;
 }
-
-namespace {
-
-// Stands in line for a request that was refused after it had arrived. Nobody waits for it.
-struct nobody : request {
-  nobody() noexcept {
-    start = &leave;
-    may_wait = false;
-    back_to = nullptr;
-  }
-  static outcome leave(request& r) noexcept {
-    delete static_cast<nobody*>(&r);
-    return outcome::refused;
-  }
-};
-
-}  // namespace
 
 // Without memory for it this ends the program: the line would stop here for ever.
 void section_core::give_up(place p) noexcept {
@@ -196,14 +205,9 @@ void section_core::give_up(place p) noexcept {
   }
 }
 
-request* section_core::after_nobody() noexcept {
-  section_ring::finish(mine_);
-  return ring_.next(mine_);
-}
-
 void section_core::publish_closing(request& r, place p) noexcept {
   if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
-  if (request* const next = ring_.next(mine_)) {
+  if (request* const next = next_awaited()) {
     batch done;
     go_on(next, done);
   }
@@ -214,14 +218,14 @@ void section_core::body_finished(request& r) noexcept {
   count_execution();
   section_ring::finish(mine_);
   done.add(r);
-  go_on(ring_.next(mine_), done);
+  go_on(next_awaited(), done);
 }
 
 void section_core::release_hold() noexcept {
   batch done;
   count_execution();
   section_ring::finish(mine_);
-  go_on(ring_.next(mine_), done);
+  go_on(next_awaited(), done);
 }
 
 // Serves on from `r`, which may be null, here if bodies may run here.
@@ -246,7 +250,7 @@ void section_core::pass_to_executor(request& r) noexcept {
 
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
-  s.serve(s.ring_.next(s.mine_), nullptr, budget::jobs);
+  s.serve(s.next_awaited(), nullptr, budget::jobs);
 }
 
 bool section_core::add_closer(closer& c) noexcept {

@@ -14,7 +14,6 @@ enum class [[nodiscard]] outcome : std::uint8_t {
   finished,   // the body ran: hand the request back
   suspended,  // the body waits and keeps the section; touch nothing any more
   granted,    // a guard owns the section now: hand the request back, the section stays held
-  refused,    // it gave up its turn, and is gone: go on with the next one
   closed,     // the section takes no more requests and is never idle again
 };
 

@@ -142,7 +142,7 @@ class section_core : private job {
   bool serve(request* r, request* own, int most_bodies) noexcept;
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve_next() noexcept;
-  request* after_nobody() noexcept;
+  request* next_awaited() noexcept;
   void go_on(request* r, batch& done) noexcept;
   void finish_closing(batch& done) noexcept;
   void pass_to_executor(request& r) noexcept;
