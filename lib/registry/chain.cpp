@@ -109,14 +109,14 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
   c->mask = f.mask;
   c->place = *f.at;
   c->at = &c->place;
+  c->copied = true;
   return c;
 }
 
 hold_frame* copy_of(hold_frame& h) {
   hold_frame* const c = copy_of(h, keep(h.parent));
-  c->scope = h.scope;
-  c->follows = h.follows != nullptr ? h.follows : &h;
-  share_hold(*c->follows);
+  c->follows = &h;
+  share_hold(h);
   return c;
 }
 
@@ -135,17 +135,13 @@ hold_frame* copy_of(uncounted_frame& f) {
   return known;
 }
 
-bool counted(const chain_frame* f) noexcept {
-  while (f != nullptr && is_hold(f)) f = f->parent;
-  return f == nullptr;
-}
-
 }  // namespace
 
 chain_frame* keep(chain_frame* top) {
-  if (counted(top)) return share(top);
-  return is_hold(top) ? copy_of(static_cast<hold_frame&>(*top))
-                      : copy_of(static_cast<uncounted_frame&>(*top));
+  if (top == nullptr) return nullptr;
+  if (!is_hold(top)) return copy_of(static_cast<uncounted_frame&>(*top));
+  auto& h = static_cast<hold_frame&>(*top);
+  return h.copied ? share(top) : copy_of(h);
 }
 
 void end_copy(uncounted_frame& f) noexcept { let_go(*f.copy.load(relaxed)); }

@@ -13,6 +13,9 @@
 //   copy    of any of these, counted, for somebody else's coroutine: that may be detached and outlive
 //           the body it was started in. Marked as let go when the original ends or is let go.
 //
+// A guard's frame is moved onto another chain when the coroutine that took it ends (adopt_holds), so
+// what somebody else's coroutine keeps is copies throughout.
+//
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
 //
@@ -77,6 +80,7 @@ struct alignas(16) hold_frame : hold_counts, chain_frame {
   site place;
   scope_members* scope = nullptr;  // of a member's copy
   hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
+  bool copied = false;             // a copy, and so is all below
 };
 
 // A body's frame may be gone by the time a thread gives up a pointer to it, so the kind must not be
@@ -110,8 +114,8 @@ bool gone(const chain_frame& f) noexcept;
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;
 
-// Counted frames in place of those that are not, for somebody else's coroutine; a share. When an
-// original ends, end_copy says so.
+// Copies of all frames that are none, for somebody else's coroutine; a share. When an original ends,
+// end_copy says so.
 chain_frame* keep(chain_frame* top);
 void end_copy(uncounted_frame& f) noexcept;
 
