@@ -211,7 +211,7 @@ OWN = """if (r == own) {
     }"""
 rule("hands its own request back too", OWN, "if (r == own) own_served = true;\ndone.add(*r);")
 rule("neither hands its own request back nor tells", OWN, "if (r != own) done.add(*r);")
-NEXT = "r = ring_.next(mine_);\n    if (r == nullptr) break;"
+NEXT = "r = next_awaited();\n    if (r == nullptr) break;"
 rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
 PASS = ("pass_to_executor(*r);  // before what is handed back here: "
         "others may take that and overlap\n")
@@ -256,13 +256,13 @@ rule("goes on with a bound section elsewhere", "r != nullptr && bound_elsewhere(
 rule("a body that has ended is not counted", "section_ring::finish(mine_);\n  done.add(r);",
      "done.add(r);", BODY)
 rule("resumes a waiting body's chain before it has accounted",
-     "done.add(r);\n  go_on(ring_.next(mine_), done);",
-     "done.add(r);\ndone.deliver();\ngo_on(ring_.next(mine_), done);", BODY)
+     "done.add(r);\n  go_on(next_awaited(), done);",
+     "done.add(r);\ndone.deliver();\ngo_on(next_awaited(), done);", BODY)
 rule("a post that takes over does not go on",
-     "if (request* const next = ring_.next(mine_)) pass_to_executor(*next);", "",
+     "if (request* const next = next_awaited()) pass_to_executor(*next);", "",
      ("strand: *handle*", "strand: *posted*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
-     "if (request* const r = ring_.next(mine_)) serve(r, nullptr, budget::callers);", "")
+     "if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);", "")
 
 rule = rules_of("lib/strand/batch.hpp", ENDS)
 GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
@@ -573,7 +573,7 @@ rule("a member looks for searches, then takes back", END,
      "\n".join((FENCE, MARK, SEARCHES, TAKE)), ENDS_WAIT)
 
 rule = rules_of("include/turnstile/detail/section_request.hpp", GRAPH)
-rule("a request is not over when its turn comes", "over_.store(true, release);  // G1", "",
+rule("a request is not over when its turn comes", "over_.store(true, release);", "",
      ("wait graph: a wait that was served*", "wait graph: the same*", *GRAPH))
 rule("gives up the chain of a wait, then takes that back", "end_wait(wait_);\n    stay();",
      "stay();\nend_wait(wait_);", COPIES)
@@ -587,8 +587,8 @@ rule("a close is not over when the section is closed",
 REFUSED = ("wait graph: the place*", *GRAPH)
 rule("who is refused leaves its place empty",
      "if (publish_only(*new nobody, p) == published::closed) std::abort();", "", REFUSED)
-rule("a place left is not counted as done", "section_ring::finish(mine_);\n  return ring_.next(mine_);",
-     "return ring_.next(mine_);", REFUSED)
+rule("a place left is not counted as done", "section_ring::finish(mine_);\n    r = ring_.next(mine_);",
+     "r = ring_.next(mine_);", REFUSED)
 
 rule = rules_of("lib/resume/scope_core.cpp", ("wait graph: a join ends*", *MEMBER))
 SETTLE = """const no_search meanwhile;  // G4 of wait_graph.hpp

@@ -585,6 +585,30 @@ TEST_SUITE("wait graph") {
     });
   }
 
+  TEST_CASE(
+      "wait graph: children leave guards to their parent, and what they started still waits") {
+    holds([] {
+      critical_section a(small);
+      critical_section b(small);
+      critical_section c(small);
+      critical_section wanted(small);
+      atomic<int> left{1};
+      section_guard gate = taken(wanted);
+      const auto child = [&](critical_section& cs, bool starts) -> task<section_guard> {
+        section_guard g = co_await cs.lock();
+        if (starts) on_its_own(wanted, left);
+        co_return g;
+      };
+      const auto parent = [&]() -> task<> {
+        section_guard g = co_await a.lock();
+        co_await when_all(child(b, false), child(c, true));
+        gate.unlock();
+      };
+      sync_wait(parent());
+      wait_for_none(left);
+    });
+  }
+
   TEST_CASE("wait graph: a body has ended, and what it started still waits") {
     holds(
         [] {

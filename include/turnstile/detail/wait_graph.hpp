@@ -8,7 +8,9 @@
 //           chain has to the one it wants: none of them is given back before w ends.
 //             told in the table   under the graph's lock, by each node of its chain
 //             told in the frame   member_frame::waits, for a chain that has its scope only: no lock,
-//                                 and found from the scope's list of members
+//                                 and found from the scope's list of members. A way leads there by
+//                                 a join, which always searches and so sees to it that the scope
+//                                 is watched
 //           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
 //           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
 //           Each new wait is told first and then looks, under the lock, for a way along the edges back
