@@ -535,13 +535,15 @@ rule("no fence between watching and looking", WATCH + MEMBERS,
 rule("does not look into a scope", "if (from.scope != nullptr) look_into(*from.scope, from);", "",
      MEMBER)
 rule("waits that are over count", "u.seen == search_ || over(u)", "u.seen == search_",
-     ("wait graph: *served*", "wait graph: *guard", "wait graph: *handle*", *GRAPH))
+     ("wait graph: *served*", "wait graph: *guard", "wait graph: *handle*", *GRAPH),
+     reason="a way found is looked at once more; model wait_edges, ablation NO_OVER")
 rule("a way found is not looked at once more", "return still_there(w, at);", "return true;",
      ("wait graph: a guard is unlocked*", *GRAPH))
 rule("guards are not looked at once more", "over(*w) || gone(*w->through)", "over(*w)",
      ("wait graph: a guard is unlocked*", *GRAPH))
 rule("what is over is not looked at once more", "over(*w) || gone(*w->through)",
-     "gone(*w->through)", ("wait graph: a guard is unlocked*", *GRAPH))
+     "gone(*w->through)", ("wait graph: a guard is unlocked*", *GRAPH),
+     reason="what is not over when it is looked at lasts until the search ends (G1)")
 MAY = "watched_scopes_ != 0 || w.scope != nullptr"
 rule("watched scopes do not make a search worth it", MAY, "w.scope != nullptr",
      ("wait graph: from a join*", *MEMBER))

@@ -9,6 +9,9 @@ END = (
     "load buffering: the checker cannot show that"
 )
 
+COPY = "a body ends after its children, and they tell it more than that (N1)"
+OVER = "who must see it has the section or the lock since then, and with it what came before (G1)"
+
 # where (the beginning of file:line), code, change, reason
 EXPLAINED = [
     ("run_queue.hpp", "head_.load(acquire)", "acquire to relaxed", SLOT),
@@ -17,4 +20,10 @@ EXPLAINED = [
     ("sleepers.hpp", "word_.fetch_add(0, release)", "release to relaxed", END),
     ("sleepers.hpp", "seen - one_sleeping + one_searching, acquire", "acquire to relaxed", END),
     ("sleepers.hpp", "n - 1, acquire", "acquire to relaxed", END),
+    ("chain.hpp", "f.copy.load(acquire)", "acquire to relaxed", COPY),
+    ("chain.cpp", "f.copy.compare_exchange_strong", "acq_rel to release", "only the loser reads it"),
+    ("section_request.hpp", "over_.store(true, release)", "release to relaxed", OVER),
+    ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
+    ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
+    ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
 ]
