@@ -115,9 +115,8 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
 
 hold_frame* copy_of(hold_frame& h) {
   hold_frame* const c = copy_of(h, keep(h.parent));
-  c->scope = h.scope;
-  c->follows = h.follows != nullptr ? h.follows : &h;
-  share_hold(*c->follows);
+  c->follows = &h;
+  share_hold(h);
   return c;
 }
 

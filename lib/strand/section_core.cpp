@@ -162,7 +162,7 @@ section_statistics section_core::statistics() const noexcept {
 }
 
 // Places that were given up are passed over at once: nobody's awaiter keeps the section alive for them.
-request* section_core::next_request() noexcept {
+request* section_core::next_awaited() noexcept {
   request* r = ring_.next(mine_);
   while (r != nullptr && is_nobody(*r)) [[unlikely]] {
     delete static_cast<nobody*>(r);
@@ -206,7 +206,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     } else {
       done.add(*r);
     }
-    r = next_request();
+    r = next_awaited();
     if (r == nullptr) break;
     const budget::verdict go = left.after_body();
     if (go == budget::verdict::go_on) continue;
@@ -239,7 +239,7 @@ bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
 
 // The section is left, or what comes next is served here or on the executor.
 void section_core::serve_next() noexcept {
-  if (request* const r = next_request()) serve(r, nullptr, budget::callers);
+  if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);
 }
 
 bool section_core::serve_first(place p, request& r, request* own) noexcept {
@@ -267,7 +267,7 @@ section_core::published section_core::publish(request& r, place p, batch& done) 
 }
 
 section_core::published section_core::take_over(request* own, batch& done) noexcept {
-  request* const next = next_request();
+  request* const next = next_awaited();
   if (next == nullptr) return published::waiting;  // the gap is still there
   if (bound_elsewhere()) {
     pass_to_executor(*next);
@@ -280,7 +280,7 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   const after_publish what = ring_.publish(r, p, mine_);
   if (what == after_publish::closed) return published::closed;
   if (what == after_publish::take_over) {
-    if (request* const next = next_request()) pass_to_executor(*next);
+    if (request* const next = next_awaited()) pass_to_executor(*next);
   }
   return published::waiting;
 }
@@ -294,7 +294,7 @@ void section_core::give_up(place p) noexcept {
 
 void section_core::publish_closing(request& r, place p) noexcept {
   if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
-  if (request* const next = next_request()) {
+  if (request* const next = next_awaited()) {
     batch done;
     go_on(next, done);
   }
@@ -307,7 +307,7 @@ void section_core::body_finished(request& r) noexcept {
   count_execution();
   section_ring::finish(mine_);
   done.add(r);
-  go_on(next_request(), done);
+  go_on(next_awaited(), done);
 }
 
 void section_core::release_hold() noexcept {
@@ -320,7 +320,7 @@ request* section_core::end_hold(bool executed) noexcept {
     end_time();
   if (executed) count_execution();
   section_ring::finish(mine_);
-  return next_request();
+  return next_awaited();
 }
 
 // Here if bodies may run here.
@@ -350,7 +350,7 @@ void section_core::pass_to_executor(request& r) noexcept {
 
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
-  s.serve(s.next_request(), nullptr, budget::jobs);
+  s.serve(s.next_awaited(), nullptr, budget::jobs);
 }
 
 bool section_core::add_closer(closer& c) noexcept {

@@ -16,6 +16,7 @@ void section_request::tell(chain_frame* by) {
     begin_wait(wait_, by);
   } catch (...) {
     section_->count_refusal();
+    give_up_waiting();
     throw;
   }
 }

@@ -1,244 +1,371 @@
-/* wait_edges - finding cycles of chains that wait for each other's sections.
+/* wait_edges - waits that would never end are found before anybody waits for ever, and no others.
  *
- * Models     the detector planned for lib/registry: an edge word for each section, a version and
- *            the section that its execution waits for; publish, chase, verify, wait; clear before
- *            the section waited for is handed on. Idea: wait-for edges with versions as in the
- *            design notes (algorithms, 3.3); the model is our own
+ * Models     include/turnstile/detail/wait_graph.hpp and lib/registry/wait_graph.cpp: telling and
+ *            searching under one lock; waits of work that has its scope only, told in its frame and
+ *            found from the scope once that is watched; `over` set before a section goes on, and the
+ *            wait taken back later; joins, settled under the lock (lib/resume/scope_core.cpp)
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Who of those
- *            who wait gets a free section is left open. An edge's version and target are one word.
- * Sizes      C chains that enter up to D of S sections, each inside the one before, R times over
- * Checks     no cycle goes unreported (it would never end); what is reported was a cycle at one
- *            instant: `dead` marks the chains on it when the last edge closes it. A chain that is
- *            refused counts as waiting until its last edge is cleared: so a second one may be
- *            refused for a cycle that the first is about to break
- * Not seen   that a version is needed beside the target: an edge that goes and comes back misleads
- *            the verification only on a path of three, with four chains, which is too much to
- *            search
+ *            who wait gets a free section is left open, and the waiter does what its server does.
+ *            A body's own waits come after the one for its section is taken back. Guards are unlocked
+ *            by who holds them. A search looks at the waits one by one, and in the table whether it
+ *            is over as well
+ * Sizes      C chains that enter up to D of S sections, each inside the one before, or join the scope
+ *            inside one; M pieces of work of a scope that do the same, the last of them spawned
+ *            meanwhile; with K two children side by side, in section 0
+ * Checks     no cycle goes unreported (then nobody can go on); what is reported is a cycle at that
+ *            instant; no wait is looked at after its end
+ * Not seen   guards unlocked by others, several scopes, and who is refused of several on one cycle
  *
  * Ablations  each must fail
- *   CHASE_FIRST        the chase comes before the own edges are published: two miss each other
- *   NO_VERIFY          the path may be made of edges from different instants
- *   LATE_CLEAR         cleared after the section was handed on: the next owner sees an old edge
- *   NO_CLEAR           not cleared at all when the wait is over
- *   NO_CLEAR_ON_RAISE  not cleared by who is refused
- *   ONLY_INNERMOST     only the section entered last gets an edge: the outer ones hide a cycle
- *   ONLY_OUTERMOST     only the section entered first gets one
+ *   SEARCH_FIRST         the search comes before the wait is told
+ *   NO_OVER              a search does not ask whether a wait is over
+ *   OVER_LATE            over is set after the section has gone on
+ *   NO_OVER_OF_JOINS     a join is never over
+ *   SETTLE_WITHOUT_LOCK  a join is over some time after nothing ran
+ *   NO_LOOK_AT_WATCHED   work never looks whether its scope is watched
+ *   NO_LOOK_AT_MEMBERS   a search goes to a scope, and not into it
+ *   WATCHED_LATE         a scope is watched after its work was looked at
+ *   FRAME_JOIN_IS_QUIET  work that joins does not search unless its own scope is watched
+ *   NO_WAIT_FOR_SEARCH   a wait in a frame ends whether or not a search looks at it
+ *   ONLY_INNERMOST       only the frame entered last is in the table
+ *   ONLY_OUTERMOST       only the frame entered first
+ *   STAYS_TOLD           a wait that was refused is not taken back
  */
 
 #ifndef C
 #define C 2
 #endif
+#ifndef M
+#define M 0
+#endif
+#ifndef K
+#define K 0
+#endif
 #ifndef S
-#define S 3
+#define S 2
 #endif
 #ifndef D
 #define D 2
 #endif
-#ifndef R
-#define R 1
-#endif
 
+#define N (C + M + 2 * K) /* who may wait */
+#define SCOPE S           /* the node behind those of the sections */
 #define FREE 0
-#define NONE 0
+#define BUSY 100
 #define ME (id + 1)
+#define bit(n) (1 << (n))
 
-byte owner[S];                 /* FREE or chain + 1 */
-byte edge[S];                  /* NONE or section + 1 */
-byte version[S];
+byte owner[S];
+byte running;                  /* of the scope's work */
+byte children;                 /* that have not ended */
+bool locked, watched;
+
+/* of waits */
+byte has[N];                   /* a bit for each node that the chain has */
+byte listed[N];                /* those of them that the table knows */
+byte wants[N];
+bool in_table[N], in_frame[N], over[N];
 
 /* ghost */
-byte wants[C];                 /* section + 1, from the decision to wait until it is entered */
-bool dead[C];
+bool really[N];                /* waits: from the decision until its turn comes */
+bool alive[N];                 /* the wait that a search may look at */
 
-/* Marks the cycle that the wait of chain `id` closes. */
-inline mark() {
-  d_step {
-    g = id;
-    n = 0;
-    do
-    :: n < C && wants[g] != NONE && owner[wants[g] - 1] != FREE ->
-       g = owner[wants[g] - 1] - 1;
-       n++;
-       if
-       :: g == id -> break
-       :: else
-       fi
-    :: else -> g = C; break
-    od;
-    do
-    :: g < C ->
-       dead[g] = true;
-       g = owner[wants[g] - 1] - 1;
-       if
-       :: g == id -> break
-       :: else
-       fi
-    :: else -> break
-    od;
-    g = 0;
-    n = 0
+inline lock() { atomic { !locked -> locked = true } }
+inline unlock() { locked = false }
+
+/* What the table gets to know of the chain. */
+inline list_nodes() {
+#ifdef ONLY_INNERMOST
+  listed[id] = (depth > 0 -> bit(held[depth - 1]) : base)
+#else
+# ifdef ONLY_OUTERMOST
+  listed[id] = (base != 0 -> base : bit(held[0]))
+# else
+  listed[id] = has[id]
+# endif
+#endif
+}
+
+inline tell() {
+  atomic {
+    over[id] = false;
+    alive[id] = true;
+    if
+    :: has[id] == bit(SCOPE) -> in_frame[id] = true
+    :: else -> in_table[id] = true; list_nodes()
+    fi
   }
 }
 
-/* Sets the edges of all sections held, one after the other. */
-inline set_edges(to) {
-  n = 0;
-#ifdef ONLY_INNERMOST
-  n = depth - 1;
+inline look_at(u) {
+  if
+  :: (seen & bit(u)) != 0
+#ifndef NO_OVER
+  :: (seen & bit(u)) == 0 && over[u]
+  :: (seen & bit(u)) == 0 && !over[u] ->
+#else
+  :: else ->
 #endif
-  do
-  :: n < depth -> atomic {
-       edge[held[n]] = to;
-       version[held[n]]++;
-       n++;
-#ifdef ONLY_OUTERMOST
-       n = depth
-#endif
-     }
-  :: else -> break
-  od;
-  n = 0
+     seen = seen | bit(u);
+     todo = todo | bit(wants[u])
+  fi
 }
 
-/* From the section wanted along the edges; `hit` if that comes to a section held here. */
-inline chase() {
-  at = w;
-  hit = false;
+inline look_into_scope() {
+#ifndef WATCHED_LATE
+  watched = true;
+#endif
+#ifndef NO_LOOK_AT_MEMBERS
+  for (q : C .. C + M - 1) {
+    if
+    :: in_frame[q] -> atomic { assert(alive[q]); look_at(q) }
+    :: else
+    fi
+  }
+#endif
+#ifdef WATCHED_LATE
+  watched = true;
+#endif
+}
+
+/* From the node wanted along the waits; `hit` if that comes to a node that this chain has. */
+inline search() {
+  todo = bit(w);
+  seen = bit(id);
   do
-  :: n < S ->
+  :: (todo & has[id]) != 0 -> hit = true; break
+  :: (todo & has[id]) == 0 && todo == 0 -> break
+  :: (todo & has[id]) == 0 && todo != 0 ->
      atomic {
-       path[n] = at;
-       seen[n] = version[at];
-       at = edge[at]
+       at = 0;
+       do
+       :: (todo & bit(at)) == 0 -> at++
+       :: else -> break
+       od;
+       todo = todo & ~bit(at)
      };
-     n++;
-     atomic {
-       if
-       :: at == NONE -> break
-       :: else ->
-          at--;
-          if
-          :: owner[at] == ME -> hit = true; break
-          :: else
-          fi
-       fi
+     for (q : 0 .. N - 1) {
+       atomic {
+         if
+         :: in_table[q] && (listed[q] & bit(at)) != 0 -> look_at(q)
+         :: else
+         fi
+       }
      }
-  :: else -> break
-  od
+     if
+     :: at == SCOPE -> look_into_scope()
+     :: else
+     fi
+  od;
+  atomic { at = 0; q = 0; todo = 0; seen = 0 }
 }
 
-/* Whether nothing on the path has changed since the chase. */
-inline verify() {
-  at = 0;
-  do
-  :: hit && at < n ->
-     atomic {
-       hit = (version[path[at]] == seen[at]);
-       at++
-     }
-  :: else -> break
-  od
+/* A report is right if the waits that there really are lead back. */
+inline check_report() {
+  d_step {
+    todo = bit(w);
+    for (at : 1 .. N) {
+      for (q : 0 .. N - 1) {
+        if
+        :: q != id && really[q] && (has[q] & todo) != 0 -> todo = todo | bit(wants[q])
+        :: else
+        fi
+      }
+    }
+    assert((todo & has[id]) != 0);
+    at = 0;
+    q = 0;
+    todo = 0
+  }
 }
 
-proctype chain(byte id) {
-  byte round, depth, w, n, at, g;
-  byte held[D], path[S], seen[S];
-  byte waited; /* bit d: entering held[d] took a wait */
+inline take_back() {
+  d_step { in_table[id] = false; in_frame[id] = false; listed[id] = 0 }
+}
+
+/* Refused if `hit`. */
+inline begin_wait() {
+#ifdef SEARCH_FIRST
+  if
+  :: has[id] == 0
+  :: has[id] != 0 -> lock(); search(); unlock(); if :: !hit -> lock(); tell(); unlock() :: else fi
+  fi;
+  if
+  :: hit -> check_report()
+  :: else
+  fi
+#else
+  if
+  :: has[id] == 0 -> goto told
+  :: has[id] == bit(SCOPE) ->
+     tell();
+     if
+# ifndef NO_LOOK_AT_WATCHED
+     :: watched
+# endif
+# ifndef FRAME_JOIN_IS_QUIET
+     :: w == SCOPE
+     :: else -> goto told
+# else
+     :: else -> goto told
+# endif
+     fi;
+     lock()
+  :: else -> lock(); tell()
+  fi;
+  search();
+  if
+  :: hit ->
+     check_report();
+# ifndef STAYS_TOLD
+     take_back();
+# endif
+     d_step { really[id] = false; alive[id] = false }
+  :: else
+  fi;
+  unlock()
+#endif
+}
+
+inline end_wait() {
+  if
+  :: in_frame[id] ->
+     in_frame[id] = false;
+#ifndef NO_WAIT_FOR_SEARCH
+     if
+     :: watched -> lock(); unlock()
+     :: else
+     fi;
+#endif
+     alive[id] = false
+  :: in_table[id] -> lock(); take_back(); alive[id] = false; unlock()
+  :: else
+  fi
+}
+
+proctype chain(byte id; byte base) {
+  byte depth, w, at, q, todo, seen;
+  byte held[D];
   bool hit;
-again:
-  round++;
+
 enter:
   if
   :: depth < D ->
      atomic {
-       select (w : 0 .. S - 1);
+       select (w : 0 .. S);
        if
-       :: owner[w] == ME -> w = 0; goto enter
-       :: owner[w] == FREE ->
+#if M > 0
+       :: w == SCOPE && has[id] != 0 && running > 0 -> skip
+#endif
+       :: w == SCOPE -> w = 0; goto leave
+       :: w != SCOPE && (has[id] & bit(w)) != 0 -> w = 0; goto leave
+       :: w != SCOPE && (has[id] & bit(w)) == 0 && owner[w] == FREE ->
           owner[w] = ME;
           held[depth] = w;
           depth++;
+          has[id] = has[id] | bit(w);
           w = 0;
           goto enter
-       :: else -> wants[id] = w + 1; mark()
-       fi
+       :: w != SCOPE && (has[id] & bit(w)) == 0 && owner[w] != FREE -> skip
+       fi;
+       wants[id] = w;
+       really[id] = true
      };
+     begin_wait();
      if
-     :: depth > 0 ->
-#ifdef CHASE_FIRST
-        chase();
-        verify();
-        n = 0;
-        set_edges(w + 1);
-#else
-        set_edges(w + 1);
-        chase();
-# ifndef NO_VERIFY
-        verify();
-# endif
-#endif
-        atomic {
-          n = 0;
-          at = 0;
-          for (g : 0 .. S - 1) { path[g] = 0; seen[g] = 0 }
-          g = 0
-        };
-        if
-        :: hit ->
-           hit = false;
-           assert(dead[id]);
-#ifndef NO_CLEAR_ON_RAISE
-           set_edges(NONE);
-#endif
-           atomic { w = 0; wants[id] = NONE; dead[id] = false; goto leave }
-        :: else
-        fi
+     :: hit -> atomic { hit = false; really[id] = false; w = 0; goto leave }
      :: else
      fi;
-     atomic {
-       owner[w] == FREE ->
-          owner[w] = ME;
-          wants[id] = NONE;
-          dead[id] = false;
-          held[depth] = w;
-          waited = waited | (1 << depth);
-          depth++;
-          w = 0;
-          goto enter
-     }
-  :: depth > 0
+told:
+     if
+     :: w != SCOPE ->
+        atomic { owner[w] == FREE -> owner[w] = BUSY; really[id] = false };
+#ifndef OVER_LATE
+        over[id] = true;
+#endif
+        if
+        :: owner[w] = FREE /* a plain body, and the section goes on */
+        :: depth < D -> atomic { owner[w] = ME; held[depth] = w; depth++; at = bit(w) }
+        fi;
+#ifdef OVER_LATE
+        over[id] = true;
+#endif
+        end_wait();
+        atomic { has[id] = has[id] | at; at = 0; w = 0; over[id] = false; wants[id] = 0 };
+        goto enter
+     :: else ->
+#ifdef SETTLE_WITHOUT_LOCK
+        atomic { running == 0 -> really[id] = false };
+        over[id] = true;
+#else
+settle:
+        running == 0;
+        lock();
+        if
+        :: atomic { running == 0 -> really[id] = false };
+# ifndef NO_OVER_OF_JOINS
+           over[id] = true;
+# endif
+           unlock()
+        :: else -> unlock(); goto settle
+        fi;
+#endif
+        end_wait();
+        atomic { w = 0; over[id] = false; wants[id] = 0 };
+        goto leave
+     fi
+  :: true
   fi;
 
 leave:
-  depth--;
-#ifdef LATE_CLEAR
-  owner[held[depth]] = FREE;
-#endif
-#ifndef NO_CLEAR
-  if
-  :: (waited & (1 << depth)) != 0 -> set_edges(NONE)
-  :: else
-  fi;
-#endif
+  do
+  :: depth > 0 ->
+     atomic {
+       depth--;
+       has[id] = has[id] & ~bit(held[depth]);
+       owner[held[depth]] = FREE;
+       held[depth] = 0
+     }
+  :: else -> break
+  od;
   atomic {
-    waited = waited & ~(1 << depth);
-#ifndef LATE_CLEAR
-    owner[held[depth]] = FREE;
-#endif
-    held[depth] = 0
-  };
-  if
-  :: depth > 0 -> goto leave
-  :: depth == 0 && round < R -> goto again
-  :: depth == 0 && round == R
-  fi
+    if
+    :: base == bit(SCOPE) -> running--
+    :: base == bit(0) -> children--
+    :: else
+    fi
+  }
 }
 
 init {
   byte p;
   atomic {
-    for (p : 0 .. C - 1) {
-      run chain(p)
+    for (p : 0 .. C - 1) { run chain(p, 0) }
+#if M > 1
+    for (p : C .. C + M - 2) {
+      has[p] = bit(SCOPE);
+      running++;
+      run chain(p, bit(SCOPE))
     }
-  }
+#endif
+  };
+#if M > 0
+  atomic {
+    has[C + M - 1] = bit(SCOPE);
+    running++;
+    run chain(C + M - 1, bit(SCOPE))
+  };
+#endif
+#if K > 0
+  atomic { owner[0] == FREE -> owner[0] = BUSY };
+  atomic {
+    children = 2;
+    for (p : C + M .. C + M + 1) {
+      has[p] = bit(0);
+      run chain(p, bit(0))
+    }
+  };
+  children == 0;
+  owner[0] = FREE
+#endif
 }

@@ -82,7 +82,7 @@ def scenarios_of(program):
         text=True,
         check=True,
     ).stdout
-    return [line for line in listed.splitlines() if re.match(r"[a-z_]+: ", line)]
+    return [line for line in listed.splitlines() if re.match(r"[a-z_ ]+: ", line)]
 
 
 def sites_of(program, scenario):

@@ -30,6 +30,8 @@ SCOPE = ("scope:*",)
 POOL = ("pool: one worker*", "pool: what*", "pool: *one who posts*", "pool:*")
 QUEUE = ("run_queue:*", "pool:*")
 LOOKING = ("looking:*",)
+GRAPH = ("wait graph: *two take*", "wait graph: *join*", "wait graph: the *", "wait graph: *")
+MEMBER = ("wait graph: *join*", "wait graph: *work*", "wait graph: *")
 
 RULES = []
 
@@ -210,7 +212,7 @@ OWN = """if (r == own) {
     }"""
 rule("hands its own request back too", OWN, "if (r == own) own_served = true;\ndone.add(*r);")
 rule("neither hands its own request back nor tells", OWN, "if (r != own) done.add(*r);")
-NEXT = "r = ring_.next(mine_);\n    if (r == nullptr) break;"
+NEXT = "r = next_awaited();\n    if (r == nullptr) break;"
 rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
 PASS = ("pass_to_executor(*r);  // before what is handed back here: "
         "others may take that and overlap\n")
@@ -255,13 +257,13 @@ rule("goes on with a bound section elsewhere", "r != nullptr && bound_elsewhere(
 rule("a body that has ended is not counted", "section_ring::finish(mine_);\n  done.add(r);",
      "done.add(r);", BODY)
 rule("resumes a waiting body's chain before it has accounted",
-     "done.add(r);\n  go_on(ring_.next(mine_), done);",
-     "done.add(r);\ndone.deliver();\ngo_on(ring_.next(mine_), done);", BODY)
+     "done.add(r);\n  go_on(next_awaited(), done);",
+     "done.add(r);\ndone.deliver();\ngo_on(next_awaited(), done);", BODY)
 rule("a post that takes over does not go on",
-     "if (request* const next = ring_.next(mine_)) pass_to_executor(*next);", "",
+     "if (request* const next = next_awaited()) pass_to_executor(*next);", "",
      ("strand: *handle*", "strand: *posted*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
-     "if (request* const r = ring_.next(mine_)) serve(r, nullptr, budget::callers);", "")
+     "if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);", "")
 
 rule = rules_of("lib/strand/batch.hpp", ENDS)
 GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
@@ -315,7 +317,7 @@ rule("a drop looks, then stores", DROP,
      "if (word_.load(acquire) == ended) { free(); } else { word_.store(dropped, release); }")
 
 rule = rules_of("lib/resume/scope_core.cpp", SCOPE)
-rule("no second look at running", "if (!idle()) {\n      put_back(j);\n      continue;\n    }", "")
+rule("no second look at running", "if (!told_any) return idle();", "if (!told_any) return true;")
 rule("no look after the push", "push(&j, &j);\n  wake_if_idle();", "push(&j, &j);")
 rule("a wait has no share",
      "shares_.fetch_add(1, relaxed);"
@@ -465,6 +467,145 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
+COPY_KNOWN = "f.copy.compare_exchange_strong(known, made, acq_rel, acquire)"
+COPIES = ("wait graph: *copy*", "wait graph: *own call*", "wait graph: a body*")
+rule("a chain's copy is put in place by store", COPY_KNOWN, "(f.copy.store(made, release), true)",
+     COPIES)
+rule("who copies second keeps its copy", "drop_hold(*made);", "", COPIES)
+rule("the end of what was copied is not said", "let_go(*f.copy.load(relaxed));", "", COPIES)
+
+rule = rules_of("include/turnstile/detail/suspended.hpp", COPIES)
+rule("a foreign coroutine waits with a chain that it does not keep",
+     "top == nullptr ? nullptr : keep(top)", "share(top)")
+
+# --- waits that would never end -------------------------------------------------------------------
+
+rule = rules_of("lib/registry/wait_graph.cpp", GRAPH)
+BEGIN = """const no_search other;
+  if (w.where == told::not_at_all && !(is_member(by) && tell_in_frame(w))) {
+    w.where = told::in_table;
+    graph.insert(w);
+  }
+  try {
+    if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
+  } catch (...) {
+    take_back(w);
+    throw;
+  }"""
+rule("searches, then tells", BEGIN, """{
+    const no_search other;
+    if (std::optional<deadlock_error> error = graph.refusal(w)) {
+      if (w.where != told::not_at_all) take_back(w);
+      throw std::move(*error);
+    }
+  }
+  const no_search other;
+  if (w.where == told::not_at_all && !(is_member(by) && tell_in_frame(w))) {
+    w.where = told::in_table;
+    graph.insert(w);
+  }""")
+rule("who is refused stays told", BEGIN, BEGIN.replace("    take_back(w);\n", ""))
+QUIET = """if (w.scope != nullptr || wait_graph::watched(w) || !tell_in_frame(w)) return false;
+  light_fence();
+  return !wait_graph::watched(w);"""
+rule("a member does not search when its scope is watched", QUIET,
+     "if (w.scope != nullptr || !tell_in_frame(w)) return false;\nreturn true;", MEMBER)
+rule("a member's join does not search", QUIET, QUIET.replace("w.scope != nullptr || ", ""),
+     ("wait graph: work of one*", *MEMBER))
+TELL, FENCE, LOOK = QUIET.split("\n")
+rule("a member looks, then tells", QUIET,
+     "if (w.scope != nullptr || wait_graph::watched(w)) return false;\nlight_fence();\n"
+     "return tell_in_frame(w);", MEMBER)
+rule("no fence between telling and looking", QUIET, TELL + "\n" + LOOK, MEMBER)
+WATCH = """if (!s.watched_.load(relaxed)) {
+    s.watched_.store(true, relaxed);
+    ++watched_scopes_;
+    heavy_fence();  // G2
+  }
+"""
+MEMBERS = """  s.lock_.lock();
+  for (member_frame* m = s.first_; m != nullptr; m = m->next) {
+    if (wait* const w = m->waits.load(acquire)) look_at(*w, *m, from);  // G2
+  }
+  s.lock_.unlock();"""
+rule("looks at members, then watches", WATCH + MEMBERS, MEMBERS + WATCH, MEMBER)
+rule("no fence between watching and looking", WATCH + MEMBERS,
+     WATCH.replace("    heavy_fence();  // G2\n", "") + MEMBERS, MEMBER)
+rule("does not look into a scope", "if (from.scope != nullptr) look_into(*from.scope, from);", "",
+     MEMBER)
+rule("waits that are over count", "u.seen == search_ || over(u)", "u.seen == search_",
+     ("wait graph: *served*", "wait graph: *guard", "wait graph: *handle*", *GRAPH),
+     reason="a way found is looked at once more; model wait_edges, ablation NO_OVER")
+rule("a way found is not looked at once more", "return still_there(w, at);", "return true;",
+     ("wait graph: a guard is unlocked*", *GRAPH))
+rule("guards are not looked at once more", "over(*w) || gone(*w->through)", "over(*w)",
+     ("wait graph: a guard is unlocked*", *GRAPH))
+rule("what is over is not looked at once more", "over(*w) || gone(*w->through)",
+     "gone(*w->through)", ("wait graph: a guard is unlocked*", *GRAPH),
+     reason="what is not over when it is looked at lasts until the search ends (G1)")
+MAY = "watched_scopes_ != 0 || w.scope != nullptr"
+rule("watched scopes do not make a search worth it", MAY, "w.scope != nullptr",
+     ("wait graph: from a join*", *MEMBER))
+rule("a join is searched for only if something else leads there", MAY, "watched_scopes_ != 0", MEMBER)
+WORTH = """for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
+    if (wanted_[bucket_of(node_of(*f))] != 0) return true;
+  }"""
+rule("a search is worth it only if the innermost section is wanted", WORTH,
+     "if (wanted_[bucket_of(node_of(*w.by))] != 0) return true;", ("wait graph: the outer*", *GRAPH))
+HAS = "node_of(*f) == from.wants && !gone(*f)"
+rule("only what is held innermost is in the way", HAS, HAS + " && f == e.of().by",
+     ("wait graph: the outer*", *GRAPH))
+rule("only what is held outermost is in the way", HAS, HAS + " && f->parent == nullptr",
+     ("wait graph: the inner*", *GRAPH))
+rule("guards that were let go are in the way", HAS, "node_of(*f) == from.wants",
+     ("wait graph: a guard is unlocked*", *GRAPH),
+     reason="that way is looked at once more, and given up then")
+rule("chains with many sections are not in the way", "frame_with(e.of().by, from.wants)",
+     "static_cast<const chain_frame*>(nullptr)", ("wait graph: more are held*", *GRAPH))
+END = """static_cast<member_frame*>(w.by)->waits.store(nullptr, relaxed);  // G3
+    light_fence();
+    w.where = told::not_at_all;
+    if (wait_graph::watched(w)) wait_for_searches();"""
+TAKE, FENCE, MARK, SEARCHES = END.split("\n")
+ENDS_WAIT = ("wait graph: a member's*", *MEMBER)
+rule("a member's wait ends while a search looks at it", END, "\n".join((TAKE, FENCE, MARK)), ENDS_WAIT)
+rule("no fence between taking back and looking", END, "\n".join((TAKE, MARK, SEARCHES)), ENDS_WAIT)
+rule("a member looks for searches, then takes back", END,
+     "\n".join((FENCE, MARK, SEARCHES, TAKE)), ENDS_WAIT)
+
+rule = rules_of("include/turnstile/detail/section_request.hpp", GRAPH)
+rule("a request is not over when its turn comes", "wait_.has_ended.store(true, release);", "",
+     ("wait graph: a wait that was served*", "wait graph: the same*", *GRAPH))
+rule("gives up the chain of a wait, then takes that back", "end_wait(wait_);\n    stay();",
+     "stay();\nend_wait(wait_);", COPIES)
+
+rule = rules_of("include/turnstile/detail/submitted.hpp", ("wait graph: a handle*",))
+rule("a handle's wait is not over when the body has ended", "over_.store(true, release);", "")
+
+rule = rules_of("lib/strand/section_core.cpp", ("wait graph: what was closed*", "wait graph: *clos*"))
+rule("a close is not over when the section is closed",
+     "for (closer* each = c; each != nullptr; each = each->next) each->over(*each);", "")
+REFUSED = ("wait graph: the place*", *GRAPH)
+rule("who is refused leaves its place empty",
+     "if (publish_only(*new nobody, p) == published::closed) std::abort();", "", REFUSED)
+rule("a place left is not counted as done", "section_ring::finish(mine_);\n    r = ring_.next(mine_);",
+     "r = ring_.next(mine_);", REFUSED)
+
+rule = rules_of("lib/resume/scope_core.cpp", ("wait graph: a join ends*", *MEMBER))
+SETTLE = """const no_search meanwhile;  // G4 of wait_graph.hpp
+  if (!idle()) return false;
+  for (join_awaiter* j = &list; j != nullptr; j = j->next_joiner_) j->over_.store(true, release);
+  return true;"""
+LOCK, IDLE, OVER, TRUE = SETTLE.split("\n")
+rule("joins are settled without the lock", SETTLE, "\n".join((IDLE, OVER, TRUE)))
+rule("joins are over though new work has come", SETTLE, "\n".join((LOCK, OVER, IDLE, TRUE)))
+rule("joins are never over", SETTLE, "\n".join((LOCK, IDLE, TRUE)))
+
+rule = rules_of("include/turnstile/detail/scope_core.hpp", MEMBER)
+rule("work that has ended stays a member", "scope.members().remove(work->member_);", "")
+
+rule = rules_of("include/turnstile/when_all.hpp", ("wait graph: *children*", *MEMBER))
+rule("children are told in one frame", "chain != nullptr && is_member(chain)", "false")
 
 # --- living ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ VERSION = (
     "keeps a take behind a look at the version, so that it gets no older value (V6), which is load "
     "buffering: the checker cannot show that"
 )
+COPY = "a body ends after its children, and they tell it more than that (N1)"
+OVER = "who must see it has the section or the lock since then, and with it what came before (G1)"
 
 # where (the beginning of file:line), code, change, reason
 EXPLAINED = [
@@ -25,4 +27,10 @@ EXPLAINED = [
     ("value_cell.hpp", "newest_.load(acquire)", "acquire to relaxed", VERSION),
     ("value_cell.cpp", "newest_.store(version, release)", "release to relaxed", VERSION),
     ("value_cell.cpp", "seen, version, release", "release to relaxed", VERSION),
+    ("chain.hpp", "f.copy.load(acquire)", "acquire to relaxed", COPY),
+    ("chain.cpp", "f.copy.compare_exchange_strong", "acq_rel to release", "only the loser reads it"),
+    ("section_request.hpp", "has_ended.store(true, release)", "release to relaxed", OVER),
+    ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
+    ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
+    ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
 ]

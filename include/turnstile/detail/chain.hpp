@@ -15,6 +15,9 @@
 //           the body it was started in, or wait while a guard is given to another chain, whose frame
 //           then has another parent. Marked as let go when the original ends or is let go.
 //
+// A guard's frame is moved onto another chain when the coroutine that took it ends (adopt_holds), so
+// what somebody else's coroutine keeps is copies throughout.
+//
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
 //

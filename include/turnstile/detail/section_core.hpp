@@ -209,7 +209,7 @@ class section_core : private job {
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
-  request* next_request() noexcept;
+  request* next_awaited() noexcept;
   void go_on(request* r, batch& done) noexcept;
   void finish_closing(batch& done) noexcept;
 
