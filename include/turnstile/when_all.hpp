@@ -71,13 +71,7 @@ class child : private branch_end {
   // Takes over a share of the parent's chain.
   void run(countdown& siblings, chain_frame* chain) {
     siblings_ = &siblings;
-    if (chain != nullptr && is_member(chain)) {
-      // Children wait side by side, so each is a member of the scope itself.
-      auto& parents = static_cast<member_frame&>(*chain);
-      member_.emplace(*parents.scope, *parents.at);
-      parents.scope->add(*member_);
-      chain = &*member_;
-    }
+    if (chain != nullptr) chain = side_by_side(chain);
     branch_.prepare(got_, *this, chain);
     branch_.run();
   }
@@ -103,6 +97,22 @@ class child : private branch_end {
       c.member_->scope->remove(*c.member_);
     }
     return c.siblings_->arrive();  // this may be gone
+  }
+
+  // Children of work that has its scope only wait side by side, so each is a member itself. Below a
+  // guard that may be gone one day they share the work's frame.
+  chain_frame* side_by_side(chain_frame* chain) {
+    chain_frame* root = chain;
+    while (root->parent != nullptr) root = root->parent;
+    if (!is_member(root)) return chain;
+    auto& work = static_cast<member_frame&>(*root);
+    if (root != chain) {
+      if (!work.is_shared) work.is_shared = true;  // else they started after it was written
+      return chain;
+    }
+    member_.emplace(*work.scope, *work.at);
+    work.scope->add(*member_);
+    return &*member_;
   }
 
   branch<value> branch_;

@@ -49,10 +49,6 @@ class wait_graph {
   void insert(wait& w) noexcept;
   void remove(wait& w) noexcept;
 
-  // Of a wait that was told in a frame: somebody's wait leads to its scope.
-  static bool watched(const wait& w) noexcept {
-    return static_cast<const member_frame*>(w.by)->scope->watched_.load(relaxed);  // G2, G3
-  }
   void forget_watched() noexcept { --watched_scopes_; }
 
   // The error for a wait that closes a cycle: a way leads from `w` back to its own chain. Nothing if
@@ -213,9 +209,8 @@ bool wait_graph::still_there(const wait& start, const wait* last) noexcept {
 // From the node wanted, along who has what, to what the searching chain has, and back to the node
 // wanted.
 deadlock_error wait_graph::error(const wait& start) const {
-  std::vector<held_step> way{
-      {{label_of(start.name, start.id), start.at->where}, std::string(start.at->name())},
-      step(*own_)};
+  std::vector<held_step> way{{{start.label(start), start.at->where}, std::string(start.at->name())},
+                             step(*own_)};
   for (const wait* w = found_; w != &start; w = w->from) way.push_back(step(*w->through));
   std::ranges::reverse(way);
   return deadlock_error(way);
@@ -228,24 +223,19 @@ std::optional<deadlock_error> wait_graph::refusal(wait& w) {
 
 namespace {
 
-// False: the frame has a wait already.
-bool tell_in_frame(wait& w) noexcept {
-  wait* none = nullptr;
-  auto& m = static_cast<member_frame&>(*w.by);
-  if (!m.waits.compare_exchange_strong(none, &w, release, relaxed)) return false;  // G2
-  w.where = told::in_frame;
-  return true;
+// Both under the lock.
+void tell(wait& w, chain_frame* by) noexcept {
+  w.by = by;
+  w.seen = 0;
+  if (is_member(by) && !static_cast<member_frame&>(*by).is_shared) {
+    w.where = told::in_frame;
+    static_cast<member_frame&>(*by).waits.store(&w, release);
+  } else {
+    w.where = told::in_table;
+    graph.insert(w);
+  }
 }
 
-// True: that is all. Otherwise somebody's wait leads to the scope, or it is a join. A wait that may be
-// refused is told under the lock, so that nobody else is refused because of it.
-bool told_without_search(wait& w) noexcept {
-  if (w.scope != nullptr || wait_graph::watched(w) || !tell_in_frame(w)) return false;
-  light_fence();
-  return !wait_graph::watched(w);
-}
-
-// Under the lock.
 void take_back(wait& w) noexcept {
   if (w.where == told::in_table) {
     graph.remove(w);
@@ -260,14 +250,9 @@ void take_back(wait& w) noexcept {
 void begin_wait(wait& w, chain_frame* by) {
   while (by != nullptr && gone(*by)) by = by->parent;
   if (by == nullptr) return;
-  w.by = by;
-  w.seen = 0;
-  if (is_member(by) && told_without_search(w)) return;
+  if (w.where == told::not_at_all && told_without_search(w, by)) return;
   const no_search other;
-  if (w.where == told::not_at_all && !(is_member(by) && tell_in_frame(w))) {
-    w.where = told::in_table;
-    graph.insert(w);
-  }
+  if (w.where == told::not_at_all) tell(w, by);
   try {
     if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
   } catch (...) {
@@ -280,10 +265,11 @@ void wait_for_searches() noexcept { const no_search begins_before_this; }
 
 void end_told_wait(wait& w) noexcept {
   if (w.where == told::in_frame) {
-    static_cast<member_frame*>(w.by)->waits.store(nullptr, relaxed);  // G3
+    member_frame& m = static_cast<member_frame&>(*w.by);
+    m.waits.store(nullptr, relaxed);  // G3
     light_fence();
     w.where = told::not_at_all;
-    if (wait_graph::watched(w)) wait_for_searches();
+    if (m.scope->watched()) wait_for_searches();
     return;
   }
   const no_search other;

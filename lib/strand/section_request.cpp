@@ -4,19 +4,16 @@
 
 namespace turnstile::detail {
 
-void section_request::tell(chain_frame* by) {
-  wait_.wants = section_;
-  wait_.scope = nullptr;
-  wait_.over = &wait_.has_ended;
-  wait_.at = &at_;
-  wait_.name = section_->name();
-  wait_.id = section_->id();
-  wait_.has_ended.store(false, relaxed);  // nobody else can see it yet
+std::string section_request::label_of_wanted(const wait& w) {
+  return static_cast<const section_core*>(w.wants)->label();
+}
+
+void section_request::search(chain_frame* by) {
   try {
     begin_wait(wait_, by);
+    told_ = true;
   } catch (...) {
     section_->count_refusal();
-    give_up_waiting();
     throw;
   }
 }

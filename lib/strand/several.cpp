@@ -80,7 +80,7 @@ bool several_request::enter_all() noexcept {
 
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
 void several_request::go_on(batch& done) noexcept {
-  end_wait(wait_);
+  take_wait_back();
   while (entered_ != count_) {
     switch (enter(done)) {
       case entry::owned: break;

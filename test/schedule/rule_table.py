@@ -252,7 +252,8 @@ rule("serves a bound section elsewhere when it takes over",
      "if (bound_elsewhere()) {\n    pass_to_executor(*next);\n"
      "    return published::waiting;\n  }", "",
      ("strand: *bound*", "strand: the time*"))
-rule("goes on with a bound section elsewhere", "r != nullptr && bound_elsewhere()", "false",
+rule("goes on with a bound section elsewhere", "if (bound_elsewhere()) {\n    done.flush();",
+     "if (false) {\n    done.flush();",
      ("strand: *bound*", "strand: the time*"))
 rule("a body that has ended is not counted", "section_ring::finish(mine_);\n  done.add(r);",
      "done.add(r);", BODY)
@@ -272,8 +273,8 @@ rule("reads the link after the job has run", GIVE,
 SEND = "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);"
 rule("hands a pile back twice", SEND + "\n    used_ = 0;", SEND,
      ("strand: results*", "strand:*"))
-rule("deliver leaves the piles", "flush();\n    if (homeless_.first == nullptr) return;",
-     "if (homeless_.first == nullptr) return;", ("strand: results*", "strand:*"))
+rule("deliver leaves the piles", "flush();\n    if (entered_.first != nullptr)",
+     "if (entered_.first != nullptr)", ("strand: results*", "strand:*"))
 
 rule = rules_of("include/turnstile/detail/close_awaiter.hpp", ("strand: *clos*",))
 rule("the first closer is added after its request is in line",
@@ -481,42 +482,39 @@ rule("a foreign coroutine waits with a chain that it does not keep",
 # --- waits that would never end -------------------------------------------------------------------
 
 rule = rules_of("lib/registry/wait_graph.cpp", GRAPH)
-BEGIN = """const no_search other;
-  if (w.where == told::not_at_all && !(is_member(by) && tell_in_frame(w))) {
-    w.where = told::in_table;
-    graph.insert(w);
-  }
+BEGIN = """if (w.where == told::not_at_all) tell(w, by);
   try {
     if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
   } catch (...) {
     take_back(w);
     throw;
   }"""
-rule("searches, then tells", BEGIN, """{
-    const no_search other;
-    if (std::optional<deadlock_error> error = graph.refusal(w)) {
-      if (w.where != told::not_at_all) take_back(w);
-      throw std::move(*error);
-    }
+rule("searches, then tells", BEGIN, """w.by = by;
+  w.seen = 0;
+  if (std::optional<deadlock_error> error = graph.refusal(w)) {
+    if (w.where != told::not_at_all) take_back(w);
+    throw std::move(*error);
   }
-  const no_search other;
-  if (w.where == told::not_at_all && !(is_member(by) && tell_in_frame(w))) {
-    w.where = told::in_table;
-    graph.insert(w);
-  }""")
+  if (w.where == told::not_at_all) tell(w, by);""")
 rule("who is refused stays told", BEGIN, BEGIN.replace("    take_back(w);\n", ""))
-QUIET = """if (w.scope != nullptr || wait_graph::watched(w) || !tell_in_frame(w)) return false;
-  light_fence();
-  return !wait_graph::watched(w);"""
-rule("a member does not search when its scope is watched", QUIET,
-     "if (w.scope != nullptr || !tell_in_frame(w)) return false;\nreturn true;", MEMBER)
-rule("a member's join does not search", QUIET, QUIET.replace("w.scope != nullptr || ", ""),
+
+rule = rules_of("include/turnstile/detail/wait_graph.hpp", MEMBER)
+rule("a member does not search when its scope is watched", "if (m.is_shared || m.scope->watched()) return false;",
+     "if (m.is_shared) return false;\nif (true) {\n"
+     "w.by = by;\nw.seen = 0;\nw.where = told::in_frame;\nm.waits.store(&w, release);\nreturn true;\n}")
+rule("a member's join does not search", "!is_member(by) || w.scope != nullptr", "!is_member(by)",
      ("wait graph: work of one*", *MEMBER))
-TELL, FENCE, LOOK = QUIET.split("\n")
-rule("a member looks, then tells", QUIET,
-     "if (w.scope != nullptr || wait_graph::watched(w)) return false;\nlight_fence();\n"
-     "return tell_in_frame(w);", MEMBER)
-rule("no fence between telling and looking", QUIET, TELL + "\n" + LOOK, MEMBER)
+IN_FRAME = """m.waits.store(&w, release);  // G2
+  light_fence();
+  return !m.scope->watched();"""
+TELL, FENCE, LOOK = IN_FRAME.split("\n")
+rule("a member looks, then tells", IN_FRAME,
+     f"const bool quiet = !m.scope->watched();\nlight_fence();\n{TELL}\nreturn quiet;")
+rule("no fence between telling and looking", IN_FRAME, TELL + "\n" + LOOK)
+rule("children below a guard are told in one frame", "m.is_shared || m.scope->watched()",
+     "m.scope->watched()", ("wait graph: *children*", *MEMBER))
+
+rule = rules_of("lib/registry/wait_graph.cpp", GRAPH)
 WATCH = """if (!s.watched_.load(relaxed)) {
     s.watched_.store(true, relaxed);
     ++watched_scopes_;
@@ -562,10 +560,10 @@ rule("guards that were let go are in the way", HAS, "node_of(*f) == from.wants",
      reason="that way is looked at once more, and given up then")
 rule("chains with many sections are not in the way", "frame_with(e.of().by, from.wants)",
      "static_cast<const chain_frame*>(nullptr)", ("wait graph: more are held*", *GRAPH))
-END = """static_cast<member_frame*>(w.by)->waits.store(nullptr, relaxed);  // G3
+END = """m.waits.store(nullptr, relaxed);  // G3
     light_fence();
     w.where = told::not_at_all;
-    if (wait_graph::watched(w)) wait_for_searches();"""
+    if (m.scope->watched()) wait_for_searches();"""
 TAKE, FENCE, MARK, SEARCHES = END.split("\n")
 ENDS_WAIT = ("wait graph: a member's*", *MEMBER)
 rule("a member's wait ends while a search looks at it", END, "\n".join((TAKE, FENCE, MARK)), ENDS_WAIT)
@@ -574,10 +572,10 @@ rule("a member looks for searches, then takes back", END,
      "\n".join((FENCE, MARK, SEARCHES, TAKE)), ENDS_WAIT)
 
 rule = rules_of("include/turnstile/detail/section_request.hpp", GRAPH)
-rule("a request is not over when its turn comes", "wait_.has_ended.store(true, release);", "",
+rule("a request is not over when its turn comes", "if (told_) over_.store(true, release);", "",
      ("wait graph: a wait that was served*", "wait graph: the same*", *GRAPH))
-rule("gives up the chain of a wait, then takes that back", "end_wait(wait_);\n    stay();",
-     "stay();\nend_wait(wait_);", COPIES)
+rule("gives up the chain of a wait, then takes that back", "take_wait_back();\n    stay();",
+     "stay();\ntake_wait_back();", COPIES)
 
 rule = rules_of("include/turnstile/detail/submitted.hpp", ("wait graph: a handle*",))
 rule("a handle's wait is not over when the body has ended", "over_.store(true, release);", "")
@@ -605,7 +603,7 @@ rule = rules_of("include/turnstile/detail/scope_core.hpp", MEMBER)
 rule("work that has ended stays a member", "scope.members().remove(work->member_);", "")
 
 rule = rules_of("include/turnstile/when_all.hpp", ("wait graph: *children*", *MEMBER))
-rule("children are told in one frame", "chain != nullptr && is_member(chain)", "false")
+rule("children are told in one frame", "if (chain != nullptr) chain = side_by_side(chain);", "")
 
 # --- living ---------------------------------------------------------------------------------------
 

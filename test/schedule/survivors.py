@@ -29,7 +29,7 @@ EXPLAINED = [
     ("value_cell.cpp", "seen, version, release", "release to relaxed", VERSION),
     ("chain.hpp", "f.copy.load(acquire)", "acquire to relaxed", COPY),
     ("chain.cpp", "f.copy.compare_exchange_strong", "acq_rel to release", "only the loser reads it"),
-    ("section_request.hpp", "has_ended.store(true, release)", "release to relaxed", OVER),
+    ("section_request.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),

@@ -63,7 +63,8 @@ class come_back : private suspended<job> {
  public:
   explicit come_back(executor_ref to) noexcept : to_(to) {}
   bool await_ready() const noexcept { return !to_ || to_ == here().runs_on; }
-  void await_suspend(std::coroutine_handle<> h) noexcept {
+  template <class P>
+  void await_suspend(std::coroutine_handle<P> h) noexcept {
     suspend(h, to_);
     to_.post(*this);  // this may be gone
   }

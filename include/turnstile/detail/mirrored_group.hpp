@@ -56,7 +56,8 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
   }
 
   bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> h) {
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
     if (std::exchange(awaited_, true)) {
       contract_break("", "a write of a mirrored value is awaited twice", {});
     }

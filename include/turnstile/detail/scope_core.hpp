@@ -104,7 +104,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     wait_.wants = wait_.scope = &core_->members();
     wait_.over = &over_;
     wait_.at = &at_;
-    wait_.name = "async_scope";
+    wait_.label = [](const detail::wait&) -> std::string { return "async_scope"; };
     try {
       begin_wait(wait_, chain_);
     } catch (...) {

@@ -76,7 +76,7 @@ class section_request : protected suspended<request> {
     back_to = resume_on_ ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
-    ::new (static_cast<void*>(&wait_)) own_wait;
+    told_ = false;
     accepted_at = 0;
     phase_ = phase::waiting;
   }
@@ -89,7 +89,7 @@ class section_request : protected suspended<request> {
     return turn_is_over() && give_turn(h);
   }
   void give_up_waiting() noexcept {
-    end_wait(wait_);
+    take_wait_back();
     stay();
     phase_ = phase::awaited;
   }
@@ -102,13 +102,18 @@ class section_request : protected suspended<request> {
   }
   // By whoever serves it, when its turn has come and before anything is done with the section.
   void turn_has_come() noexcept {
-    if (wait_.where != told::not_at_all) [[unlikely]]
-      wait_.has_ended.store(true, release);  // G1
+    if (told_) over_.store(true, release);  // G1
   }
   // By the waiter when it goes on.
   TURNSTILE_INLINE void waited() noexcept {
     if (phase_ != phase::awaited) [[unlikely]]
       came_back();
+  }
+  // The wait, if it was told, is taken back: by the waiter, or who goes on for it.
+  void take_wait_back() noexcept {
+    if (!told_) return;
+    told_ = false;
+    end_wait(wait_);
   }
 
   // The request is served; only the thread is given to others.
@@ -120,7 +125,17 @@ class section_request : protected suspended<request> {
   }
 
   // Tells the graph that the chain `by` waits in this section's line. Throws deadlock_error.
-  void tell(chain_frame* by);
+  void tell(chain_frame* by) {
+    ::new (static_cast<void*>(&over_)) atomic<bool>(false);
+    ::new (static_cast<void*>(&wait_)) wait;
+    wait_.wants = section_;
+    wait_.scope = nullptr;
+    wait_.over = &over_;
+    wait_.at = &at_;
+    wait_.label = &label_of_wanted;
+    told_ = told_without_search(wait_, by);
+    if (!told_) search(by);
+  }
   // Before the section is closed: the wait for all that was accepted.
   void tell_of_end() {
     if (chain_ != nullptr) tell_or_stay();
@@ -155,6 +170,11 @@ class section_request : protected suspended<request> {
   }
 
   section_core* section_;
+  // These are looked at by whoever serves it, with the chain beside them.
+  guarded<bool> told_;  // written by suspend_as
+  union {
+    atomic<bool> over_;  // of a wait that was told
+  };
   site at_;
   resource_list uses_;
   executor_ref resume_on_;
@@ -163,19 +183,18 @@ class section_request : protected suspended<request> {
   arrival arrived_;
   section_core::place line_;
 
-  // What the graph knows of the wait. Made by suspend_as: what need not wait does not pay for it.
-  struct own_wait : wait {
-    atomic<bool> has_ended{false};
-  };
+  // What the graph knows of the wait. Made when it is told: what need not wait does not pay for it.
   union {
-    own_wait wait_;
+    wait wait_;
   };
 
  private:
+  static std::string label_of_wanted(const wait& w);
+  void search(chain_frame* by);
   void tell_or_leave();
   void tell_or_stay();
-  TURNSTILE_COLD void came_back() noexcept {
-    if (phase_ == phase::waiting) end_wait(wait_);
+  void came_back() noexcept {
+    if (phase_ == phase::waiting) take_wait_back();
     phase_ = phase::awaited;
   }
   bool claim_declared() {

@@ -153,14 +153,20 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   friend class submitted_result<R>;
   void resume() noexcept { resume_at_home(*this); }
 
+  // The section may be gone.
+  static std::string label_of_wanted(const wait& w) {
+    const auto& state = *static_cast<const handle_wait&>(w).state;
+    return label_of(state.name_, state.id_);
+  }
+
   // Until its body has ended, whoever holds its section is in the way.
   void tell_of_wait() {
     wait_.wants = state_->section_;
+    wait_.state = state_;
     wait_.scope = nullptr;
     wait_.over = &state_->over_;
     wait_.at = &state_->at_;
-    wait_.name = state_->name_;
-    wait_.id = state_->id_;
+    wait_.label = &label_of_wanted;
     try {
       begin_wait(wait_, chain_);
     } catch (...) {
@@ -175,7 +181,10 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   }
 
   submitted_result<R>* state_;
-  wait wait_;
+  struct handle_wait : wait {
+    submitted_result<R>* state;
+  };
+  handle_wait wait_;
   bool waiting_ = false;
 };
 

@@ -10,8 +10,8 @@
 //             told in the frame   member_frame::waits, for a chain that has its scope only: found from
 //                                 the scope's list of members. No lock, unless it is a join: that leads
 //                                 to a scope which nobody may watch yet, so it searches. The frame has
-//                                 room for one: two children that inherited it below a guard, which is
-//                                 gone by now, are told apart, the second one in the table
+//                                 room for one: where children inherited it below a guard, which may be
+//                                 gone by now, they are told in the table
 //           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
 //           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
 //           Each new wait is told first and then looks, under the lock, for a way along the edges back
@@ -22,7 +22,7 @@
 //               So the last edge of a way that comes back is not over, because who searches has the
 //               node it wants; hence its chain still has what the edge before wants; and so on to the
 //               first: all of them were there at one instant
-//           G2  waits.CAS, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
+//           G2  waits.store, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
 //               the member finds its scope watched and searches under the lock, or whoever watches
 //               finds its wait. If the scope is watched from the start, the wait is told under the
 //               lock: one that is about to be refused must not make anybody else's a cycle
@@ -53,7 +53,7 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 namespace turnstile::detail {
 
@@ -66,6 +66,9 @@ struct alignas(16) member_frame : uncounted_frame {
       : uncounted_frame{{nullptr, nullptr, &where, 0}}, scope(&s) {}
 
   scope_members* scope;
+  // Children have inherited it below a guard: when that is gone, several may wait with it. Written
+  // before they start.
+  guarded<bool> is_shared{false};
   atomic<wait*> waits{nullptr};          // G2, G3
   guarded<member_frame*> next{nullptr};  // under the scope's lock
   guarded<member_frame*> previous{nullptr};
@@ -85,6 +88,8 @@ class scope_members {
 
   void add(member_frame& m) noexcept;
   void remove(member_frame& m) noexcept;
+
+  bool watched() const noexcept { return watched_.load(relaxed); }  // G2, G3
 
  private:
   friend class wait_graph;
@@ -107,8 +112,7 @@ struct wait {
   scope_members* scope;      // the same, if it is one
   const atomic<bool>* over;  // G1
   const site* at;
-  std::string_view name;  // of what it wants; empty: that has no name, but a number
-  std::uint32_t id;
+  std::string (*label)(const wait&);  // what errors call what it wants
 
   // Written by begin_wait.
   chain_frame* by;  // the chain that waits, without what is gone from its top
@@ -120,6 +124,21 @@ struct wait {
   const chain_frame* through;  // in this frame
   wait* behind;                // to be looked at after this one
 };
+
+// A wait of a chain that has its scope only, told in its frame. True: that is all, and end_wait follows.
+// Otherwise begin_wait does the rest: it is a join, or somebody's wait leads to the scope.
+inline bool told_without_search(wait& w, chain_frame* by) noexcept {
+  if (!is_member(by) || w.scope != nullptr) return false;
+  auto& m = static_cast<member_frame&>(*by);
+  // A wait that may be refused is told under the lock, so that nobody else is refused because of it.
+  if (m.is_shared || m.scope->watched()) return false;
+  w.by = by;
+  w.seen = 0;
+  w.where = told::in_frame;
+  m.waits.store(&w, release);  // G2
+  light_fence();
+  return !m.scope->watched();
+}
 
 // A chain is about to wait, whose frames the caller keeps until end_wait. Throws deadlock_error if the
 // wait would never end, and then it is not told. Otherwise end_wait follows, by the waiter, when it
