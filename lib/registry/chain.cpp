@@ -164,6 +164,12 @@ void refuse_if_held(const section_core& s, const site& at) {
   }
 }
 
+void refuse_wait_if_held(const section_core& s, const site& at) {
+  if (const chain_frame* const holder = find_holder(s)) {
+    throw deadlock_error(path_from(*holder, s, at));
+  }
+}
+
 hold_frame* make_hold(const section_core& s, const site& at) {
   static thread_local last_words at_thread_end;
   static_cast<void>(at_thread_end);

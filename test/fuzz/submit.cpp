@@ -60,7 +60,7 @@ task<> interpreter::await_handle(actor a, const instruction& i) {
   if (slot.asked == nullptr) co_return;
   request& r = *slot.asked;
   const bool ready = slot.ready();
-  const bool circle = !ready && a.holds->has(r.section);
+  const bool circle = !ready && !r.over() && a.holds->has(r.section);
   expect(!ready || r.over(), "a handle is ready before its body has ended");
   if (!ready && !circle && !may_wait_for(a, r.section)) co_return;
   auto handle = std::exchange(slot.handle, handle_slot::none{});

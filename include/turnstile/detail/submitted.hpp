@@ -121,14 +121,18 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   }
 
   bool await_ready() {
-    if (std::exchange(state_->awaited_, true)) misused("an execution_handle is awaited twice");
+    if (state_->awaited_) misused("an execution_handle is awaited twice");
+    // Its request is in the section's line: if we hold that section, for ever.
+    if (here().chain != nullptr && !state_->ready() && !state_->over_.load(acquire)) {  // G1
+      refuse_wait_if_held(*state_->section_, state_->at_);
+    }
+    state_->awaited_ = true;
     return state_->ready();
   }
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     this->suspend(h);
-    // Not ready, so its request is in the section's line: if we hold that section, for ever.
     if (chain_ != nullptr) tell_of_wait();
     waiting_ = true;
     state_->waiter_ = this;
