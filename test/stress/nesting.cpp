@@ -26,6 +26,19 @@ using stress::dice;
 
 namespace {
 
+// A sanitizer makes a round ten times as long.
+#if defined(TURNSTILE_THREAD_SANITIZER) || defined(__SANITIZE_ADDRESS__)
+constexpr int rounds = 1'000;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr int rounds = 1'000;
+#else
+constexpr int rounds = 10'000;
+#endif
+#else
+constexpr int rounds = 10'000;
+#endif
+
 constexpr unsigned n_sections = 8;
 constexpr int nobody = -1;
 
@@ -309,7 +322,7 @@ void check(const totals& t) {
 TEST_SUITE("stress") {
   TEST_CASE("nesting: on one thread, every round ends and every refusal is a deadlock") {
     totals t;
-    for (int i = 0; i != stress::times_scale(10'000); ++i) {
+    for (int i = 0; i != stress::times_scale(rounds); ++i) {
       dice d(static_cast<std::uint32_t>(i));
       manual_executor lane;
       round_of one(d, lane, t);
@@ -332,7 +345,7 @@ TEST_SUITE("stress") {
   TEST_CASE("nesting: on several threads, every round ends and every refusal is a deadlock") {
     totals t;
     thread_pool pool(4);
-    for (int i = 0; i != stress::times_scale(10'000); ++i) {
+    for (int i = 0; i != stress::times_scale(rounds); ++i) {
       dice d(static_cast<std::uint32_t>(i));
       round_of one(d, pool, t);
       sync_wait(one.run());
