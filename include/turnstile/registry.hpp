@@ -98,6 +98,13 @@ class registry {
   /// What was measured. The numbers are consistent only while nothing happens in the section.
   static section_times times(const critical_section& section);
 
+  /// Who waits for what, a line for each wait: what its chain of awaits holds, innermost first, and what
+  /// it wants. Only waits that others may wait for: of chains that hold something, and of the work that
+  /// those join.
+  static std::string wait_graph();
+  /// The same for Graphviz: an arrow from each section held to the one wanted; scopes are boxes.
+  static std::string wait_graph_dot();
+
   /// Predicts deadlocks that have not happened yet: calls `hook` when sections with names are taken in
   /// an order that, taken at the same time by two chains, would be one. Null, the default: off, and what
   /// was seen is forgotten, all but the annotations.

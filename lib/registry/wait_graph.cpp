@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,6 +56,8 @@ class wait_graph {
   // none does.
   std::optional<deadlock_error> refusal(wait& w);
 
+  std::vector<wait_record> all();
+
  private:
   // An entry of a list: a wait, and which of its lists this is.
   struct entry {
@@ -84,6 +87,7 @@ class wait_graph {
   void look_into(scope_members& s, wait& from) noexcept;
   static bool still_there(const wait& start, const wait* last) noexcept;
   deadlock_error error(const wait& start) const;
+  void add_to(std::vector<wait_record>& all, wait& w);
 
   mutex lock_;
   std::array<std::uintptr_t, buckets> by_node_{};  // waits of chains that have it
@@ -216,6 +220,36 @@ deadlock_error wait_graph::error(const wait& start) const {
   return deadlock_error(way);
 }
 
+std::vector<wait_record> wait_graph::all() {
+  std::vector<wait_record> all;
+  ++search_;
+  for (entry e(deep_); e.bits != 0; e = entry(e.next())) add_to(all, e.of());
+  for (const std::uintptr_t list : by_node_) {
+    for (entry e(list); e.bits != 0; e = entry(e.next())) {
+      if (e.which() == 0) add_to(all, e.of());
+    }
+  }
+  return all;
+}
+
+// The chain keeps its frames until it has taken its wait back, which needs the lock.
+void wait_graph::add_to(std::vector<wait_record>& all, wait& w) {
+  if (w.seen == search_ || over(w)) return;
+  w.seen = search_;
+  wait_record r;
+  r.wants = {w.wants, w.scope != nullptr, std::string(w.at->name()), w.at->where};
+  for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
+    if (gone(*f)) continue;
+    r.has.push_back({node_of(*f), f->section == nullptr, std::string(f->at->name()), f->at->where});
+  }
+  all.push_back(std::move(r));
+  if (w.scope == nullptr) return;
+  const std::lock_guard members(w.scope->lock_);
+  for (const member_frame* m = w.scope->first_; m != nullptr; m = m->next) {
+    if (wait* const next = m->waits.load(acquire)) add_to(all, *next);  // G2
+  }
+}
+
 std::optional<deadlock_error> wait_graph::refusal(wait& w) {
   if (!may_close(w) || !closed(w)) return std::nullopt;
   return error(w);
@@ -295,6 +329,11 @@ void scope_members::remove(member_frame& m) noexcept {
   if (m.next != nullptr) m.next->previous = m.previous;
   *(m.previous != nullptr ? &m.previous->next : &first_) = m.next;
   lock_.unlock();
+}
+
+std::vector<wait_record> told_waits() {
+  const no_search other;
+  return graph.all();
 }
 
 no_search::no_search() noexcept { graph.lock(); }

@@ -53,7 +53,9 @@
 
 #include <array>
 #include <cstdint>
+#include <source_location>
 #include <string>
+#include <vector>
 
 namespace turnstile::detail {
 
@@ -150,6 +152,23 @@ inline void end_wait(wait& w) noexcept {
   if (w.where != told::not_at_all) [[unlikely]]
     end_told_wait(w);
 }
+
+// A wait that is told, for people. What it wants and what its chain has are only addresses here: they
+// may be gone by the time somebody reads this.
+struct wait_record {
+  struct step {
+    const void* node;
+    bool is_scope;
+    std::string execution;
+    std::source_location where;
+  };
+
+  std::vector<step> has;  // innermost first
+  step wants;
+};
+
+// Those of the table, and those of the work that they join.
+std::vector<wait_record> told_waits();
 
 // Keeps every search out, and with it everybody who might tell a wait of a watched scope: G4.
 class no_search {
