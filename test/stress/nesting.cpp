@@ -126,7 +126,9 @@ class round_of {
  public:
   round_of(dice& d, executor_ref on, totals& t) : dice_(&d), on_(on), totals_(&t) {
     for (unsigned i = 0; i != n_sections; ++i) {
-      sections_.push_back(std::make_unique<critical_section>("s" + std::to_string(i)));
+      std::string name = "s";
+      name += std::to_string(i);
+      sections_.push_back(std::make_unique<critical_section>(name));
     }
   }
 
