@@ -40,8 +40,9 @@ class names {
 };
 
 std::string place(const wait_record::step& s) {
-  std::string text = s.execution.empty() ? std::string() : s.execution + ", ";
-  return text + s.where.file_name() + ":" + std::to_string(s.where.line());
+  std::string text = s.execution;
+  if (!text.empty()) text += ", ";
+  return text.append(s.where.file_name()).append(":").append(std::to_string(s.where.line()));
 }
 
 std::string quoted(std::string_view text) {
@@ -57,7 +58,8 @@ std::string quoted(std::string_view text) {
 class numbers {
  public:
   std::string of(const void* node) {
-    return "n" + std::to_string(of_.try_emplace(node, of_.size() + 1).first->second);
+    const std::size_t number = of_.try_emplace(node, of_.size() + 1).first->second;
+    return std::string("n").append(std::to_string(number));
   }
 
  private:
