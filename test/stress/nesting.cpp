@@ -26,19 +26,7 @@ using stress::dice;
 
 namespace {
 
-// A sanitizer makes a round ten times as long.
-#if defined(TURNSTILE_THREAD_SANITIZER) || defined(__SANITIZE_ADDRESS__)
-constexpr int rounds = 1'000;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr int rounds = 1'000;
-#else
-constexpr int rounds = 10'000;
-#endif
-#else
-constexpr int rounds = 10'000;
-#endif
-
+constexpr int rounds = stress::sanitized ? 1'000 : 10'000;
 constexpr unsigned n_sections = 8;
 constexpr int nobody = -1;
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/config.hpp>
 
 #include <array>
 #include <bit>
@@ -83,14 +84,6 @@ class double_word {
 
   pair word_;
 };
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TURNSTILE_THREAD_SANITIZER 1
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define TURNSTILE_THREAD_SANITIZER 1
-#endif
 
 #if defined(TURNSTILE_THREAD_SANITIZER)
 // The sanitizer sees the compiler's own operations only.
