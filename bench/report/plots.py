@@ -85,10 +85,11 @@ def _draw_row(axis, y, view, ranges, ours):
 def _draw_references(axis, shown, panel, results):
     cases = [case for (_, p), case in shown.cases.items() if p == panel]
     mutex = [results.range(c, "ns_per_op").median for c in cases if c.contender == REFERENCE]
-    limits = [results.range(c, "limit_ns").median for c in cases]
+    limits = [r.median for c in cases if (r := results.range(c, "limit_ns"))]
     if mutex:
         axis.axvline(mutex[0], color=COLOURS["ink"], linewidth=0.9, linestyle="--")
-    axis.axvline(min(limits), color=COLOURS["ink"], linewidth=0.9, linestyle=":")
+    if limits:
+        axis.axvline(min(limits), color=COLOURS["ink"], linewidth=0.9, linestyle=":")
 
 
 def _name_rows(axis, shown):
