@@ -41,7 +41,7 @@ held_step step(const section_core& s, const site& at) {
 std::vector<held_step> path_from(const chain_frame& holder, const section_core& s, const site& at) {
   std::vector<held_step> path{step(s, at)};
   for (const chain_frame* f = here().chain;; f = f->parent) {
-    if (!gone(*f) && f->section != nullptr) path.push_back(step(*f->section, *f->at));
+    if (holds_section(*f)) path.push_back(step(*f->section, *f->at));
     if (f == &holder) break;
   }
   std::ranges::reverse(path);
@@ -152,7 +152,7 @@ void end_copy(uncounted_frame& f) noexcept { let_go(*f.copy.load(relaxed)); }
 
 const chain_frame* innermost_held() noexcept {
   const chain_frame* f = innermost_frame();
-  while (f != nullptr && (f->section == nullptr || gone(*f))) f = f->parent;
+  while (f != nullptr && !holds_section(*f)) f = f->parent;
   return f;
 }
 

@@ -224,11 +224,6 @@ constinit atomic<std::uint64_t> switched{0};
 
 constinit thread_local std::array<std::uint64_t, 64> seen_here{};
 
-bool let_go(const chain_frame& f) noexcept {
-  // Relaxed as in chain.cpp, E2.
-  return is_hold(&f) && static_cast<const hold_frame&>(f).let_go.load(relaxed);
-}
-
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   a ^= b + 0x9e3779b97f4a7c15 + (a << 6) + (a >> 2);
   a *= 0xff51afd7ed558ccd;
@@ -238,7 +233,7 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 std::uint64_t hash_of(const chain_frame* top, const section_core& wanted) noexcept {
   std::uint64_t h = mix(switched.load(relaxed) + 1, wanted.id());
   for (const chain_frame* f = top; f != nullptr; f = f->parent) {
-    if (!let_go(*f)) h = mix(h, f->section->id());
+    if (holds_section(*f)) h = mix(h, f->section->id());
   }
   return h;
 }
@@ -252,7 +247,7 @@ bool seen_before(std::uint64_t hash) noexcept {
 std::vector<const chain_frame*> held_by(const chain_frame* top) {
   std::vector<const chain_frame*> all;
   for (const chain_frame* f = top; f != nullptr; f = f->parent) {
-    if (!let_go(*f)) all.push_back(f);
+    if (holds_section(*f)) all.push_back(f);
   }
   std::ranges::reverse(all);
   return all;

@@ -247,6 +247,21 @@ TEST_SUITE("registry") {
     CHECK(reports[0].second == strings{"a", "c"});
   }
 
+  TEST_CASE("lock order: spawned work is seen like any other") {
+    const checking on;
+    critical_section a{"a"};
+    critical_section b{"b"};
+    const sections one_way{a, b};
+    const sections other_way{b, a};
+    async_scope scope;
+    scope.spawn(enter_from(one_way, 0));
+    scope.spawn(enter_from(other_way, 0));
+    sync_wait(scope.join());
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].first == strings{"a", "b"});
+    CHECK(reports[0].second == strings{"b", "a"});
+  }
+
   TEST_CASE("lock order: unnamed sections have no class") {
     const checking on;
     critical_section a;

@@ -116,6 +116,9 @@ inline std::uint32_t mask_of(const section_core* s) noexcept {
 // Of a guard that was let go, or of a body that has ended.
 bool gone(const chain_frame& f) noexcept;
 
+// It holds a section, still: it is no member's, and nothing that is gone.
+inline bool holds_section(const chain_frame& f) noexcept { return f.section != nullptr && !gone(f); }
+
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;
 
