@@ -151,6 +151,36 @@ TEST_SUITE("registry") {
     CHECK(names() == strings{"", "outer"});
   }
 
+  TEST_CASE("executions: refused because they would never end, they are not among them") {
+    const keeping some(8);
+    critical_section a{"a"};
+    critical_section b{"b"};
+    manual_executor lane;
+    int refused = 0;
+    auto both = [&](critical_section& first, critical_section& second, bool locks) -> task<> {
+      const section_guard held = co_await first.lock({.name = "first"});
+      co_await yield();
+      try {
+        if (locks) {
+          const section_guard inner = co_await second.lock({.name = "second"});
+        } else {
+          co_await second.execute([] {}, {.name = "second"});
+        }
+      } catch (const deadlock_error&) {
+        ++refused;
+      }
+    };
+    for (const bool locks : {false, true}) {
+      async_scope scope({.executor = lane});
+      scope.spawn(both(a, b, locks));
+      scope.spawn(both(b, a, locks));
+      lane.run();
+      sync_wait(scope.join());
+    }
+    CHECK(refused == 2);
+    CHECK(names() == strings{"first", "first", "second", "first", "first", "second"});
+  }
+
   TEST_CASE("executions: refused after close while others wait, they are not among them") {
     critical_section cs;
     section_guard busy = support::hold(cs);

@@ -61,6 +61,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     const bool elsewhere = section_->bound_elsewhere();
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &begin_body, may_wait);
+    tell_if_queued();
     accepted();
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
@@ -70,7 +71,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
       }
       return !section.serve_first(line_, *this, own) || stay_here(h);
     }
-    tell_of_wait();
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting: return true;
       case section_core::published::own_served: return stay_here(h);

@@ -42,12 +42,12 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (phase_ == phase::served) return give_turn(h);
     request* const own = must_hop() ? nullptr : this;
     suspend_as(h, &grant, true);
+    tell_if_queued();
     accepted();
     section_core& section = *section_;  // this may be gone after publishing
     if (arrived_ == arrival::owner) {
       return !section.serve_first(line_, *this, own) || stay_here(h);
     }
-    tell_of_wait();
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting: return true;
       case section_core::published::own_served: return stay_here(h);

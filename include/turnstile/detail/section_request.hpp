@@ -94,10 +94,10 @@ class section_request : protected suspended<request> {
     phase_ = phase::awaited;
   }
 
-  // After it arrived as queued, and before it is published: the wait is told to the graph. Throws
-  // deadlock_error if it would never end; its place in line is left to nobody.
-  void tell_of_wait() {
-    if (chain_ != nullptr) [[unlikely]]
+  // After it arrived, and before anything else is known of it: if it has to wait, the graph is told.
+  // Throws deadlock_error if that would never end; its place in line is left to nobody.
+  void tell_if_queued() {
+    if (arrived_ == arrival::queued && chain_ != nullptr) [[unlikely]]
       tell_or_leave();
   }
   // By whoever serves it, when its turn has come and before anything is done with the section.
