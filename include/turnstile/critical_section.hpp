@@ -33,11 +33,14 @@ namespace detail {
 
 struct several_access;
 
-// See config.hpp: such a body would be destroyed twice, which is silent memory corruption.
+// See config.hpp: another body would be destroyed twice, which is silent memory corruption.
 template <class Body>
-inline constexpr bool safe_inside_co_await =
-    !TURNSTILE_CO_AWAIT_COPIES_CLOSURES || std::is_lvalue_reference_v<Body> ||
-    std::is_trivially_destructible_v<std::remove_cvref_t<Body>>;
+constexpr void require_safe_inside_co_await() noexcept {
+  static_assert(!TURNSTILE_CO_AWAIT_COPIES_CLOSURES || std::is_lvalue_reference_v<Body> ||
+                    std::is_trivially_destructible_v<std::remove_cvref_t<Body>>,
+                "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+}
 
 // try_execute's answer: what the body returned, if it ran.
 template <class R>
@@ -100,9 +103,7 @@ class critical_section {
   template <class Body>
   auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
-    static_assert(detail::safe_inside_co_await<Body>,
-                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
-                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    detail::require_safe_inside_co_await<Body>();
     return detail::execute_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options,
                                                        where);
   }
@@ -112,9 +113,7 @@ class critical_section {
   auto execute(dependencies<A...> first, Body&& body,
                const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
-    static_assert(detail::safe_inside_co_await<Body>,
-                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
-                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    detail::require_safe_inside_co_await<Body>();
     return detail::execute_after<std::decay_t<Body>, std::tuple<>, A...>(
         core_, detail::dependencies_access::all(std::move(first)), std::forward<Body>(body), {},
         options, where);

@@ -64,9 +64,7 @@ auto execute(std::tuple<Sections&...> sections, Body&& body,
   static_assert(sizeof...(Sections) != 0, "there is no section to enter");
   static_assert((detail::is_section<Sections> && ...),
                 "what is entered are critical_sections and synchronizeds, not const");
-  static_assert(detail::safe_inside_co_await<Body>,
-                "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
-                "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+  detail::require_safe_inside_co_await<Body>();
   return std::apply(
       [&](Sections&... all) {
         auto data = std::tuple_cat(detail::several_access::data(all)...);

@@ -5,7 +5,6 @@
 
 #include <turnstile/aggregation.hpp>
 #include <turnstile/detail/combined.hpp>
-#include <turnstile/detail/config.hpp>
 #include <turnstile/variable.hpp>
 
 #include <cstddef>
@@ -28,10 +27,8 @@ template <class T>
 class per_replica {
  public:
   /// Each replica begins with `initial`.
-  per_replica(std::size_t replicas, T initial, aggregation how) : how_(how) {
-    detail::require_can_combine<T>(replicas, how);
-    for (std::size_t i = 0; i != replicas; ++i) values_.emplace_back(initial);
-  }
+  per_replica(std::size_t replicas, T initial, aggregation how)
+      : how_(how), values_(detail::replicas_of(initial, replicas, how)) {}
   per_replica(const per_replica&) = delete;
   per_replica& operator=(const per_replica&) = delete;
 
@@ -54,18 +51,13 @@ class per_replica {
   }
 
  private:
-  struct alignas(detail::cache_line) place {
-    explicit place(const T& initial) : own(initial) {}
-    variable<T> own;
-  };
-
   variable<T>& at(std::size_t replica) {
     detail::require_replica(replica, values_.size());
     return values_[replica].own;
   }
 
   const aggregation how_;
-  std::deque<place> values_;
+  std::deque<detail::replica<T>> values_;
 };
 
 }  // namespace turnstile

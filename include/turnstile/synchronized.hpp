@@ -4,8 +4,8 @@
 #pragma once
 
 #include <turnstile/critical_section.hpp>
+#include <turnstile/detail/applied_body.hpp>
 
-#include <functional>
 #include <optional>
 #include <source_location>
 #include <tuple>
@@ -37,30 +37,13 @@ class synchronized_guard {
   T* value_ = nullptr;
 };
 
-namespace detail {
-
-// A body with its first argument filled in.
-template <class Body, class T>
-class body_on {
- public:
-  template <class B>
-  body_on(B&& body, T& value) : body_(std::forward<B>(body)), value_(&value) {}
-  decltype(auto) operator()() { return std::invoke(body_, *value_); }
-
- private:
-  Body body_;
-  T* value_;
-};
-
-}  // namespace detail
-
 /// A value of type T and the section that guards it, in one.
 ///
 /// Members behave as those of critical_section, and bodies are called with `T&`.
 template <class T>
 class synchronized {
   template <class Body>
-  using on_value = detail::body_on<std::decay_t<Body>, T>;
+  using on_value = detail::applied_body<std::decay_t<Body>, T&>;
 
  public:
   explicit synchronized(T value = T{}, section_options options = {})
@@ -74,20 +57,16 @@ class synchronized {
   template <class Body>
   auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
-    static_assert(detail::safe_inside_co_await<Body>,
-                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
-                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    detail::require_safe_inside_co_await<Body>();
     return detail::execute_awaiter<on_value<Body>>(
-        section_.core_, on_value<Body>(std::forward<Body>(body), value_), options, where);
+        section_.core_, on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
   template <class... A, class Body>
   auto execute(dependencies<A...> first, Body&& body,
                const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
-    static_assert(detail::safe_inside_co_await<Body>,
-                  "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
-                  "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+    detail::require_safe_inside_co_await<Body>();
     return detail::execute_after<std::decay_t<Body>, std::tuple<T&>, A...>(
         section_.core_, detail::dependencies_access::all(std::move(first)),
         std::forward<Body>(body), std::tuple<T&>(value_), options, where);
@@ -102,13 +81,13 @@ class synchronized {
   template <class Body>
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
-    return section_.submit(on_value<Body>(std::forward<Body>(body), value_), options, where);
+    return section_.submit(on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
-    section_.post(on_value<Body>(std::forward<Body>(body), value_), options, where);
+    section_.post(on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
   auto lock(const execute_options& options = detail::default_execution,

@@ -9,6 +9,8 @@
 
 #include "registry/addresses.hpp"
 
+#include <turnstile/detail/config.hpp>
+
 #include <cds/container/michael_kvlist_dhp.h>
 #include <cds/container/split_list_map.h>
 #include <cds/gc/dhp.h>
@@ -17,15 +19,7 @@
 #include <memory>
 #include <utility>
 
-#if defined(__SANITIZE_THREAD__)
-#define TURNSTILE_TELL_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TURNSTILE_TELL_THREAD_SANITIZER 1
-#endif
-#endif
-
-#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+#if defined(TURNSTILE_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -38,12 +32,12 @@ namespace {
 class looks {
  public:
   static void end() noexcept {
-#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+#if defined(TURNSTILE_THREAD_SANITIZER)
     __tsan_release(&place_);
 #endif
   }
   static void have_ended() noexcept {
-#if defined(TURNSTILE_TELL_THREAD_SANITIZER)
+#if defined(TURNSTILE_THREAD_SANITIZER)
     __tsan_acquire(&place_);
 #endif
   }

@@ -77,6 +77,7 @@ class wait_graph {
     return (bits >> 6 ^ bits >> 16) % buckets;
   }
 
+  static bool is_deep(const wait& w) noexcept;
   void enlist(std::uintptr_t& list, wait& w) noexcept;
   static void strike(std::uintptr_t& list, const wait& w, std::size_t which) noexcept;
 
@@ -115,11 +116,15 @@ void wait_graph::strike(std::uintptr_t& list, const wait& w, std::size_t which) 
   *at = entry(*at).next();
 }
 
-void wait_graph::insert(wait& w) noexcept {
-  w.links = 0;
+bool wait_graph::is_deep(const wait& w) noexcept {
   std::size_t depth = 0;
   for (const chain_frame* f = w.by; f != nullptr; f = f->parent) ++depth;
-  if (depth > w.next.size()) {
+  return depth > w.next.size();
+}
+
+void wait_graph::insert(wait& w) noexcept {
+  w.links = 0;
+  if (is_deep(w)) {
     enlist(deep_, w);
   } else {
     for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
@@ -131,9 +136,7 @@ void wait_graph::insert(wait& w) noexcept {
 
 void wait_graph::remove(wait& w) noexcept {
   --wanted_[bucket_of(w.wants)];
-  std::size_t depth = 0;
-  for (const chain_frame* f = w.by; f != nullptr; f = f->parent) ++depth;
-  if (depth > w.next.size()) return strike(deep_, w, 0);
+  if (is_deep(w)) return strike(deep_, w, 0);
   std::size_t which = 0;
   for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
     strike(by_node_[bucket_of(node_of(*f))], w, which++);

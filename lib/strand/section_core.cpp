@@ -30,6 +30,16 @@ std::size_t checked_capacity(std::size_t capacity) {
 
 constinit thread_local pace this_pace;
 
+// What `word` points to, made by whoever needs it first.
+template <class T>
+T& made(atomic<T*>& word) {
+  T* known = word.load(acquire);  // X1
+  if (known != nullptr) return *known;
+  auto fresh = std::make_unique<T>();
+  if (!word.compare_exchange_strong(known, fresh.get(), acq_rel, acquire)) return *known;  // X1
+  return *fresh.release();
+}
+
 section_core::published said(after_publish what) noexcept {
   return what == after_publish::closed ? section_core::published::closed
                                        : section_core::published::waiting;
@@ -86,24 +96,8 @@ section_core::extras::~extras() {
   delete measured.load(relaxed);
 }
 
-section_core::extras& section_core::extend() const {
-  extras* given = given_.load(acquire);  // X1
-  if (given != nullptr) return *given;
-  auto fresh = std::make_unique<extras>();
-  if (!given_.compare_exchange_strong(given, fresh.get(), acq_rel, acquire)) return *given;  // X1
-  return *fresh.release();
-}
-
 void section_core::set_claims(section_claims& all) const {
-  extend().claims.store(&all, release);  // X1
-}
-
-times& section_core::measured_in(extras& given) {
-  times* known = given.measured.load(acquire);  // X1
-  if (known != nullptr) return *known;
-  auto fresh = std::make_unique<times>();
-  if (!given.measured.compare_exchange_strong(known, fresh.get(), acq_rel, acquire)) return *known;
-  return *fresh.release();
+  made(given_).claims.store(&all, release);  // X1
 }
 
 times* section_core::measured_here() const noexcept {
@@ -122,7 +116,7 @@ void section_core::set(trait what, bool on) noexcept {
 }
 
 void section_core::measure(bool on) {
-  if (on) measured_in(extend()).switch_on();
+  if (on) made(made(given_).measured).switch_on();
   set(is_timed, on);
 }
 

@@ -64,10 +64,7 @@ void several_request::claim_what_nobody_has() {
 
 bool several_request::enter_all() noexcept {
   for (std::size_t i = 0; i != count_; ++i) {
-    const section_core* const s = held_[i].section;
-    chain_frame* const below = holds(i);
-    static_cast<chain_frame&>(held_[i].frame) = {s, below, &at_,
-                                                 mask_of(s) | (below == nullptr ? 0 : below->mask)};
+    static_cast<chain_frame&>(held_[i].frame) = frame_on(holds(i), held_[i].section, &at_);
   }
   hops_ = must_hop();
   bool served = false;

@@ -34,8 +34,7 @@ using body_result_t = typename body_result<Body>::type;
 template <class F>
 TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame* requester,
                                        const site& at, F&& f) noexcept {
-  body_frame frame{{{&section, requester, &at,
-                     mask_of(&section) | (requester == nullptr ? 0 : requester->mask)}}};
+  body_frame frame{{frame_on(requester, &section, &at)}};
   chain_frame*& top = here().chain;
   chain_frame* const before = std::exchange(top, &frame);
   f();
@@ -61,9 +60,7 @@ class waiting_body : private branch_end {
   // chain_frame*& left_behind(), void body_ended().
   outcome start(Owner& owner, Body& body, chain_frame* requester) noexcept {
     owner_ = &owner;
-    static_cast<chain_frame&>(frame_) = {
-        &owner.section(), requester, &owner.place(),
-        mask_of(&owner.section()) | (requester == nullptr ? 0 : requester->mask)};
+    static_cast<chain_frame&>(frame_) = frame_on(requester, &owner.section(), &owner.place());
     phase_.store(starting, relaxed);  // nobody else can see it yet
     chain_frame* const before = std::exchange(here().chain, &frame_);
     const bool made = make(owner, body);

@@ -113,11 +113,18 @@ inline std::uint32_t mask_of(const section_core* s) noexcept {
   return std::uint32_t{1} << ((reinterpret_cast<std::uintptr_t>(s) >> 8) & 31);
 }
 
+// What a frame of `s` says that lies on `below`.
+inline chain_frame frame_on(chain_frame* below, const section_core* s, const site* at) noexcept {
+  return {s, below, at, mask_of(s) | (below == nullptr ? 0 : below->mask)};
+}
+
 // Of a guard that was let go, or of a body that has ended.
 bool gone(const chain_frame& f) noexcept;
 
 // It holds a section, still: it is no member's, and nothing that is gone.
-inline bool holds_section(const chain_frame& f) noexcept { return f.section != nullptr && !gone(f); }
+inline bool holds_section(const chain_frame& f) noexcept {
+  return f.section != nullptr && !gone(f);
+}
 
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;

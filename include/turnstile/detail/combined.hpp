@@ -3,13 +3,23 @@
 
 #include <turnstile/aggregation.hpp>
 #include <turnstile/detail/arithmetic.hpp>
+#include <turnstile/detail/config.hpp>
+#include <turnstile/variable.hpp>
 
 #include <cstddef>
+#include <deque>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace turnstile::detail {
+
+// A replica, on cache lines of its own.
+template <class T>
+struct alignas(cache_line) replica {
+  explicit replica(const T& initial) : own(initial) {}
+  variable<T> own;
+};
 
 template <class T>
 void require_can_combine(std::size_t replicas, aggregation how) {
@@ -18,6 +28,14 @@ void require_can_combine(std::size_t replicas, aggregation how) {
   if ((adds && !can_add<T, T>) || (how == aggregation::mean && !can_divide<T>)) {
     throw std::invalid_argument("turnstile: the type has no operators for this aggregation");
   }
+}
+
+template <class T>
+std::deque<replica<T>> replicas_of(const T& initial, std::size_t n, aggregation how) {
+  require_can_combine<T>(n, how);
+  std::deque<replica<T>> all;
+  for (std::size_t i = 0; i != n; ++i) all.emplace_back(initial);
+  return all;
 }
 
 inline void require_some(aggregation how) {

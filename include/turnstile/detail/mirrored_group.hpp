@@ -92,10 +92,10 @@ class mirrored_group {
 
  public:
   mirrored_group(std::size_t replicas, const T& initial, aggregation how)
-      : how_(how), lines_(replicas), empty_lines_(replicas) {
-    require_can_combine<T>(replicas, how);
-    for (std::size_t i = 0; i != replicas; ++i) values_.emplace_back(initial);
-  }
+      : how_(how),
+        values_(replicas_of(initial, replicas, how)),
+        lines_(replicas),
+        empty_lines_(replicas) {}
   ~mirrored_group() {
     for (const line& l : lines_) {
       if (l.first != nullptr) {
@@ -137,10 +137,6 @@ class mirrored_group {
   struct line {
     write* first = nullptr;
     write* last = nullptr;
-  };
-  struct alignas(cache_line) place {
-    explicit place(const T& initial) : own(initial) {}
-    variable<T> own;
   };
 
   void enqueue(write& w) noexcept {
@@ -232,10 +228,10 @@ class mirrored_group {
   }
 
   const aggregation how_;
-  std::deque<place> values_;  // all the same; who serves writes them
-  std::vector<line> lines_;   // M1
-  std::size_t empty_lines_;   // M1
-  bool serving_ = false;      // M1
+  std::deque<replica<T>> values_;  // all the same; who serves writes them
+  std::vector<line> lines_;        // M1
+  std::size_t empty_lines_;        // M1
+  bool serving_ = false;           // M1
   mutex mutex_;
 };
 

@@ -17,7 +17,7 @@
 //
 // Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
-//           X1  extras: CAS(acq_rel) of given_ in extend, of times in measured_in, and claims.store
+//           X1  extras: CAS(acq_rel) of given_ and of measured where they are made, and claims.store
 //               (release) in set_claims -> load(acquire): what they point to. The watch bits are
 //               relaxed: who sees one late only starts later.
 //
@@ -194,8 +194,6 @@ class section_core : private job {
   enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4 };
 
   static extras* keep(std::string_view name, executor_ref executor, std::string_view container);
-  extras& extend() const;
-  times& measured_in(extras& given);
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
   void set(trait what, bool on) noexcept;
@@ -224,7 +222,7 @@ class section_core : private job {
   // Written rarely or never.
   statistic<std::uint64_t> refused_{0};
   atomic<closer*> closers_{nullptr};
-  mutable atomic<extras*> given_;  // made by the constructor, or by extend
+  mutable atomic<extras*> given_;  // made by the constructor, or when needed
 };
 
 }  // namespace turnstile::detail
