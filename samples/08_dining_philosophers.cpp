@@ -1,4 +1,4 @@
-// 05_dining_philosophers - five who each need two forks at once, and nobody starves.
+// 08_dining_philosophers - five who each need two forks at once, and nobody starves.
 //
 // You learn  how to enter several sections at once: in whatever order they are named, nobody waits in a
 //            circle, and the waiting blocks no thread.

@@ -1,4 +1,4 @@
-// 03_bad_sum - two sections do not protect one variable, and how to be told so.
+// 04_bad_sum - two sections do not protect one variable, and how to be told so.
 //
 // You learn  that a section keeps out only what goes through the same section, and that bodies which
 //            say what they use get an error instead of a wrong sum.

@@ -1,4 +1,4 @@
-// 06_deadlock - two chains that take two sections in opposite orders, on purpose.
+// 09_deadlock - two chains that take two sections in opposite orders, on purpose.
 //
 // You learn  that the wait which would close the circle is an error with the way around it, that everybody
 //            else goes on, and how to look at who waits for what.

@@ -1,4 +1,4 @@
-// 04_snapshots - a target network is replaced while others work with the old one.
+// 05_snapshots - a target network is replaced while others work with the old one.
 //
 // You learn  how a reader keeps a whole value that nobody can change under it, that a write gives
 //            the value it wrote, and when a write has to copy.
