@@ -2,7 +2,7 @@
 //
 // You learn  how a reader keeps a whole value that nobody can change under it, that a write gives
 //            the value it wrote, and when a write has to copy.
-// Builds on  01_first_section
+// Builds on  03_atomic_counter
 // Prints     1000 readers: 0 saw a torn target
 //            now: version 100, every weight 100
 //            held since the start: version 0, every weight 0
