@@ -70,7 +70,7 @@ struct chain_frame {
 struct hold_frame;
 
 struct uncounted_frame : chain_frame {
-  atomic<hold_frame*> copy{nullptr};  // made by the chain's own threads; owned share
+  guarded<hold_frame*> copy{nullptr};  // made by the chain's own threads; owned share
 };
 
 // Aligned so that a frame's kind can be told from its address: see is_hold.
@@ -135,7 +135,7 @@ chain_frame* keep(chain_frame* top);
 void end_copy(uncounted_frame& f) noexcept;
 
 inline void end_frame(uncounted_frame& f) noexcept {
-  if (f.copy.load(acquire) != nullptr) [[unlikely]]  // E3
+  if (f.copy != nullptr) [[unlikely]]  // E3
     end_copy(f);
 }
 
