@@ -20,10 +20,12 @@ namespace turnstile {
 /// Memory     a round sees everything that came before each write in it, and so does each writer after
 /// Resumes    when all replicas have come, on the executor the awaiting coroutine was running on; the one
 ///            that came last goes on at once
-/// Throws     the call: std::logic_error if the aggregation is none, std::out_of_range. The co_await,
-///            for all replicas of the round, none of which has then written: std::logic_error if they
-///            do not make the same kind of write, what T throws, bad_alloc. Constructor:
-///            std::invalid_argument without replicas, or if T lacks the operators that are needed
+/// Claims     as a variable, one for each replica: a call claims that replica's value
+/// Throws     the call: std::logic_error if the aggregation is none, std::out_of_range,
+///            exclusive_access_error. The co_await, for all replicas of the round, none of which has
+///            then written: std::logic_error if they do not make the same kind of write, what T throws,
+///            bad_alloc. Constructor: std::invalid_argument without replicas, or if T lacks the
+///            operators that are needed
 /// Cancel     cannot be withdrawn; if a replica never comes, the others wait for ever
 /// Lifetime   the write lives in the awaiting frame
 template <class T>
@@ -52,7 +54,7 @@ class mirrored {
 
  private:
   detail::mirrored_write<T> write(std::size_t replica, detail::mirrored_change change, T value) {
-    group_.require_write(replica);
+    group_.begin_write(replica);
     return {group_, replica, change, std::move(value)};
   }
 

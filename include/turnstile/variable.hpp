@@ -154,8 +154,16 @@ class variable {
   typename detail::kept_value<T>::type value_;
 };
 
-/// For the library: assigns what was prepared.
+/// For the library. Whoever serves others reads and assigns for them, and claims nothing.
 struct detail::variable_access {
+  template <class T>
+  static void touch(const variable<T>& v) {
+    v.touch();
+  }
+  template <class T>
+  static snapshot<T> read(const variable<T>& v) {
+    return v.value_.read();
+  }
   template <class T>
   static snapshot<T> assign(variable<T>& v, typename kept_value<T>::type::prepared next) {
     return v.value_.assign(std::move(next));

@@ -169,6 +169,29 @@ TEST_SUITE("variable") {
     CHECK(m.read(0).version() == 0);
   }
 
+  TEST_CASE("mirrored: each replica's section claims that replica's value, whoever comes last") {
+    mirrored<long> m(2, 0, aggregation::sum);
+    critical_section s[2]{critical_section("first"), critical_section("second")};
+    auto add = [&](std::size_t replica) -> task<> {
+      co_await s[replica].execute([&m, replica]() -> task<> {
+        const snapshot<long> written = co_await m.assign_add(replica, 1);
+        CHECK(*written == *m.read(replica));
+      });
+    };
+    for (const std::size_t last : {1u, 0u, 1u}) {
+      std::vector<task<>> both;
+      both.push_back(add(1 - last));
+      both.push_back(add(last));
+      sync_wait(when_all(std::move(both)));
+    }
+    CHECK(*m.read(0) == 6);
+    auto write_of_another = [&]() -> task<> {
+      co_await s[0].execute([&m] { static_cast<void>(m.assign_add(1, 1)); });
+    };
+    CHECK_THROWS_AS(sync_wait(write_of_another()), exclusive_access_error);
+    CHECK(*m.read(1) == 6);
+  }
+
   TEST_CASE("mirrored: each coroutine comes back on the executor it left") {
     loop here;
     loop there;

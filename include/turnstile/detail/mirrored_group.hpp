@@ -104,9 +104,11 @@ class mirrored_group {
     }
   }
 
-  void require_write(std::size_t replica) const {
+  // By the replica itself, for its own value.
+  void begin_write(std::size_t replica) const {
     require_some(how_);
     require_replica(replica, lines_.size());
+    variable_access::touch(values_[replica].own);
   }
 
   snapshot<T> read(std::size_t replica) const {
@@ -217,7 +219,7 @@ class mirrored_group {
       for (const write* w = round.next_; w != nullptr; w = w->next_) add_to(sum, w->value_);
     });
     if (round.change_ == mirrored_change::assign) return amount;
-    T value = *values_.front().own.read();
+    T value = *variable_access::read(values_.front().own);
     if constexpr (can_add<T, T>) {
       if (round.change_ == mirrored_change::add) add_to(value, amount);
     }
