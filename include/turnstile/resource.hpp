@@ -97,20 +97,29 @@ class resource_list {
   }
 
  private:
+  friend class detail::section_request;
+
+  // All of them are identities that this section alone has claimed.
+  bool claimed_by(std::uint32_t section) const noexcept {
+    if (by_address_ != 0) return false;
+    const void* const* const end = things_ + size_;
+    for (const void* const* p = things_; p != end; ++p) {
+      if (!static_cast<const detail::resource_identity*>(*p)->claimed_by(section)) return false;
+    }
+    return true;
+  }
+
   [[noreturn]] static void too_long(std::size_t n);
 
   void add(const resource_ref& r) noexcept {
     things_[size_] = r.thing_;
-    by_address_ = static_cast<std::uint8_t>(by_address_ | (r.by_address_ ? 1 << size_ : 0));
+    by_address_ |= std::uint32_t{r.by_address_} << size_;
     ++size_;
   }
 
-  union {
-    char nothing_ = 0;
-    const void* things_[most];  // written up to the size: most executions declare nothing
-  };
-  std::uint8_t size_ = 0;
-  std::uint8_t by_address_ = 0;  // a bit for each
+  const void* things_[most] = {};
+  std::uint32_t size_ = 0;
+  std::uint32_t by_address_ = 0;  // a bit for each
 };
 
 static_assert(std::is_trivially_copyable_v<resource_list>);

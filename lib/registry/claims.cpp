@@ -26,13 +26,6 @@ namespace {
 
 using thing = std::pair<const void*, bool>;  // as in resource_ref
 
-// The word.
-enum kind : std::uint64_t { none, sole_exclusive, sole_shared, multi_shared };
-
-constexpr std::uint64_t sole(kind k, std::uint32_t section) noexcept {
-  return std::uint64_t{section} << 32 | k;
-}
-
 // One section's claim on one resource; each field by whether exclusive.
 struct claim_state {
   section_claims* by;
@@ -71,11 +64,12 @@ struct section_claims {
 struct claims_book {
   static bool claimed_already(const resource_identity& r, const section_core& s,
                               bool exclusive) noexcept {
-    const std::uint64_t word = r.word_.load(relaxed);
-    if (word == sole(sole_exclusive, s.id())) return true;
+    using id = resource_identity;
+    if (r.claimed_by(s.id())) return true;
     if (exclusive) return false;
-    if (word == sole(sole_shared, s.id())) return true;
-    if (word != multi_shared) return false;
+    const std::uint64_t word = r.word_.load(relaxed);
+    if (word == id::sole(id::sole_shared, s.id())) return true;
+    if (word != id::multi_shared) return false;
     section_claims* const mine = s.claims();  // C1
     return mine != nullptr && mine->known_place(r).load(relaxed) == &r;
   }
@@ -85,6 +79,7 @@ struct claims_book {
                          : claimed_already(identity(r), s, exclusive);
   }
 
+  static bool has_identity(const resource_ref& r) noexcept { return !r.by_address_; }
   static const resource_identity& identity(const resource_ref& r) noexcept {
     return *static_cast<const resource_identity*>(r.thing_);
   }
@@ -201,11 +196,12 @@ struct claims_book {
   static void publish(const resource_identity& r) noexcept { r.word_.store(word_of(r), relaxed); }
 
   static std::uint64_t word_of(const resource_identity& r) noexcept {
-    if (r.rest_ == nullptr || r.rest_->claimants.empty()) return none;
-    if (r.rest_->claimants.size() > 1) return multi_shared;
+    using id = resource_identity;
+    if (r.rest_ == nullptr || r.rest_->claimants.empty()) return id::none;
+    if (r.rest_->claimants.size() > 1) return id::multi_shared;
     const auto& [section, c] = *r.rest_->claimants.begin();
-    if (c.kept[true]) return sole(sole_exclusive, section);
-    return c.kept[false] ? sole(sole_shared, section) : std::uint64_t{none};
+    if (c.kept[true]) return id::sole(id::sole_exclusive, section);
+    return c.kept[false] ? id::sole(id::sole_shared, section) : std::uint64_t{id::none};
   }
 
   static void forget_claims_on(const resource_identity& r) noexcept {
@@ -273,6 +269,16 @@ bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
     return true;
   }
   return false;
+}
+
+bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
+  for (std::size_t i = 0; i != uses.size(); ++i) {
+    const resource_ref r = uses[i];
+    if (!claims_book::has_identity(r) ||
+        !claims_book::claimed_already(claims_book::identity(r), s, exclusive))
+      return false;
+  }
+  return true;
 }
 
 std::vector<std::string> labels_of(const resource_list& uses) {

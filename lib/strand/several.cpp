@@ -50,7 +50,7 @@ void several_request::begin(held_section* all) {
       check_reentry();
     }
   }
-  if (!uses_.empty()) claim_what_nobody_has();
+  if (declares_) claim_what_nobody_has();
 }
 
 // What one of the sections guards already stays with it; the one entered last claims the rest.

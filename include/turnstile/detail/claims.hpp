@@ -56,6 +56,7 @@ class resource_list;
 namespace detail {
 
 class section_core;
+class section_request;
 struct claims_book;
 
 // What a section has claimed. Made at its first claim, ended by it.
@@ -74,11 +75,20 @@ class resource_identity {
   resource_identity& operator=(const resource_identity&) = delete;
 
   std::string_view name() const noexcept;
+  // By this section alone, at least once exclusively.
+  bool claimed_by(std::uint32_t section) const noexcept {
+    return word_.load(relaxed) == sole(sole_exclusive, section);
+  }
 
  private:
   friend struct claims_book;
 
   struct rest;
+
+  enum kind : std::uint64_t { none, sole_exclusive, sole_shared, multi_shared };
+  static constexpr std::uint64_t sole(kind k, std::uint32_t section) noexcept {
+    return std::uint64_t{section} << 32 | k;
+  }
 
   void end() noexcept;
 
@@ -90,6 +100,8 @@ class resource_identity {
 // exclusive_access_error and claims nothing. True: something is new. Then the request's turn has to
 // keep it, or its refusal to withdraw it.
 [[nodiscard]] bool claim(const section_core& s, const resource_list& uses, bool exclusive);
+// All of them are `resource`s that the section has claimed.
+bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 // What errors and records call them.
 std::vector<std::string> labels_of(const resource_list& uses);
 

@@ -34,15 +34,16 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   }
 
   TURNSTILE_INLINE bool await_ready() {
+    section_core& section = *section_;  // kept in a register
     begin();
-    if (claim_uses() || section_->special()) [[unlikely]]
+    if (claim_uses() || section.special()) [[unlikely]]
       return await_in_line();
     section_core::place line;
-    const arrival arrived = section_->arrive(line);
+    const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !resume_on_) [[likely]] {
+      if (arrived == arrival::owner && !is_sent_) [[likely]] {
         run_body(here().chain);
-        section_->leave(line);
+        section.leave(line);
         if (!turn_is_over()) [[likely]]
           return true;
         phase_ = phase::served;

@@ -27,16 +27,16 @@ class section_request : protected suspended<request> {
   section_request(section_core& section, const execute_options& options,
                   const std::source_location& where) noexcept
       : section_(&section), at_(options.name, where, options.exclusive_resource_access) {
-    if (!options.uses.empty()) [[unlikely]]
-      uses_ = options.uses;
+    if (!options.uses.empty()) declare(options.uses);
     if (options.resume_on) [[unlikely]]
-      resume_on_ = options.resume_on;
+      resume_on(options.resume_on);
   }
 
-  section_request(section_request&& other) noexcept
-      : section_(other.section_), at_(other.at_), resume_on_(other.resume_on_) {
-    if (!other.uses_.empty()) [[unlikely]]
-      uses_ = other.uses_;
+  section_request(section_request&& other) noexcept : section_(other.section_), at_(other.at_) {
+    if (other.declares_) [[unlikely]]
+      keep(other.uses_);
+    if (other.is_sent_) [[unlikely]]
+      resume_on(other.resume_on_);
     if (other.phase_ != phase::fresh) misused(other.phase_);
     other.phase_ = phase::moved_from;
   }
@@ -58,7 +58,7 @@ class section_request : protected suspended<request> {
 
   // The last thing before the request is made. True: some of that is new, and the request's turn has
   // to keep it; refuse withdraws it.
-  TURNSTILE_INLINE bool claim_uses() { return !uses_.empty() && claim_declared(); }
+  TURNSTILE_INLINE bool claim_uses() { return declares_ && claim_declared(); }
   TURNSTILE_INLINE void keep_uses() noexcept {
     if (claims_are_new_) [[unlikely]]
       keep_claims(*section_, uses_, at_.exclusive());
@@ -68,12 +68,12 @@ class section_request : protected suspended<request> {
     if (claims_are_new_) withdraw_claims(*section_, uses_, at_.exclusive());
   }
 
-  bool must_hop() const noexcept { return resume_on_ && resume_on_ != here().runs_on; }
+  bool must_hop() const noexcept { return is_sent_ && resume_on_ != here().runs_on; }
 
   template <class P>
   void suspend_as(std::coroutine_handle<P> h, step start, bool may_wait) noexcept {
-    this->suspend(h, resume_on_ ? resume_on_ : here().runs_on);
-    back_to = resume_on_ ? nullptr : home_worker();
+    this->suspend(h, is_sent_ ? resume_on_ : here().runs_on);
+    back_to = is_sent_ ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
     told_ = false;
@@ -143,7 +143,7 @@ class section_request : protected suspended<request> {
   // After arrive said owner or queued.
   void accepted() noexcept {
     if (section_->watched()) [[unlikely]]
-      accepted_at = section_->accept_watched(at_, uses_);
+      accepted_at = section_->accept_watched(at_, declares_ ? uses_ : resource_list{});
   }
 
   // The section was closed between arriving and publishing.
@@ -176,10 +176,17 @@ class section_request : protected suspended<request> {
     atomic<bool> over_;  // of a wait that was told
   };
   site at_;
-  resource_list uses_;
-  executor_ref resume_on_;
+  // Most executions say neither, and one word says so: a store more is seen in bench/uncontended.
+  union {
+    resource_list uses_;  // if it declares_
+  };
+  union {
+    executor_ref resume_on_;  // if it is_sent_
+  };
   phase phase_ = phase::fresh;
   bool claims_are_new_ = false;
+  bool declares_ = false;  // what the section may not have claimed yet
+  bool is_sent_ = false;
   arrival arrived_;
   section_core::place line_;
 
@@ -189,6 +196,20 @@ class section_request : protected suspended<request> {
   };
 
  private:
+  // What the section has claimed stays claimed: only who records wants to hear it again.
+  TURNSTILE_INLINE void declare(const resource_list& uses) noexcept {
+    if (!section_->recorded() && uses.claimed_by(section_->id())) [[likely]]
+      return;
+    if (section_->recorded() || !are_claimed(*section_, uses, at_.exclusive())) keep(uses);
+  }
+  void keep(const resource_list& uses) noexcept {
+    ::new (static_cast<void*>(&uses_)) resource_list(uses);
+    declares_ = true;
+  }
+  void resume_on(executor_ref e) noexcept {
+    ::new (static_cast<void*>(&resume_on_)) executor_ref(e);
+    is_sent_ = true;
+  }
   static std::string label_of_wanted(const wait& w);
   void search(chain_frame* by);
   void tell_or_leave();
