@@ -1,38 +1,56 @@
-// shared_names.cpp - sections that are shared by name.
+// shared_names.cpp - sections that are shared by name. The protocol is in the header.
+
+#include "registry/shared_names.hpp"
 
 #include <turnstile/critical_section.hpp>
 
-#include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace turnstile {
 
 namespace {
 
-using name_key = std::pair<std::string, std::string>;  // container, shared name
+using detail::name_key;
+using detail::shared_name;
 
-struct shared_names {
-  std::mutex mutex;
-  std::map<name_key, std::weak_ptr<critical_section>> sections;
+class last_holder {
+ public:
+  explicit last_holder(name_key name) noexcept : name_(std::move(name)) {}
+
+  void comes_to(std::shared_ptr<shared_name> place) noexcept { place_ = std::move(place); }
+
+  void operator()(critical_section* section) noexcept {
+    if (const std::shared_ptr<shared_name> place = std::move(place_)) leave(*place);
+    delete section;
+  }
+
+ private:
+  void leave(shared_name& place) const noexcept {
+    const std::lock_guard lock(place.lock);
+    if (!place.section.expired()) return;
+    place.section.reset();
+    place.forgotten = true;
+    detail::forget_place(name_);
+  }
+
+  name_key name_;
+  std::shared_ptr<shared_name> place_;
 };
 
-// Never destroyed: sections may be dropped by destructors of static objects.
-shared_names& names() {
-  static shared_names& all = *new shared_names;
-  return all;
-}
-
-// Takes the name out when the last holder lets go, unless a new section has it already.
-void forget(const name_key& key, critical_section* section) {
-  {
-    const std::lock_guard lock(names().mutex);
-    const auto at = names().sections.find(key);
-    if (at != names().sections.end() && at->second.expired()) names().sections.erase(at);
-  }
-  delete section;
+// Null if the place was forgotten before it was locked.
+std::shared_ptr<critical_section> open_at(const std::shared_ptr<shared_name>& place,
+                                          const name_key& name, auto&& make) {
+  const std::lock_guard lock(place->lock);
+  if (place->forgotten) return nullptr;
+  if (auto section = place->section.lock()) return section;
+  std::shared_ptr<critical_section> section(make(), last_holder(name));
+  // Not before that has succeeded, for if it throws the deleter is called under the lock.
+  std::get_deleter<last_holder>(section)->comes_to(place);
+  place->section = section;
+  return section;
 }
 
 }  // namespace
@@ -42,14 +60,11 @@ std::shared_ptr<critical_section> critical_section::open(std::string_view shared
   if (shared_name.empty()) {
     throw std::invalid_argument("turnstile: critical_section::open needs a name to share");
   }
-  const name_key key{container, shared_name};
-  const std::lock_guard lock(names().mutex);
-  std::weak_ptr<critical_section>& known = names().sections[key];
-  if (auto section = known.lock()) return section;
-  std::shared_ptr<critical_section> section(new critical_section({.name = shared_name}, container),
-                                            [key](critical_section* s) { forget(key, s); });
-  known = section;
-  return section;
+  const auto make = [&] { return new critical_section({.name = shared_name}, container); };
+  const name_key name{container, shared_name};
+  for (;;) {
+    if (auto section = open_at(detail::place_of(name), name, make)) return section;
+  }
 }
 
 }  // namespace turnstile

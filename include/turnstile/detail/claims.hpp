@@ -1,6 +1,6 @@
 // claims.hpp - which sections have claimed a resource, and who may not.
 //
-// Behind it: lib/registry (claims.cpp, addresses.cpp).
+// Behind it: lib/registry (claims.cpp, cds_maps.cpp).
 //
 // Shape     Two sections may not both use a resource unless both said that they do not need it for
 //           themselves. A resource's word says who has claimed it:

@@ -1,13 +1,14 @@
-// addresses.cpp - identities of plain addresses, in a map of libcds. The only file that knows libcds'
-// collector.
+// cds_maps.cpp - identities of plain addresses, and shared names, in maps of libcds. The only file that
+// knows libcds' collector.
 //
-// Look-ups take no lock: an identity that is taken out of the map is destroyed when nobody is looking
-// at it any more (dynamic hazard pointers). A thread that looks needs a record for that. It gets one at
-// its first look and gives it back when it ends, so that nobody has to know.
+// Look-ups take no lock: what is taken out of a map is destroyed when nobody is looking at it any more
+// (dynamic hazard pointers). A thread that looks needs a record for that. It gets one at its first look
+// and gives it back when it ends, so that nobody has to know.
 //
-// Proof  test/registry (resources: addresses), test/stress (claims)
+// Proof  test/registry (resources: addresses; open), test/stress (claims)
 
 #include "registry/addresses.hpp"
+#include "registry/shared_names.hpp"
 
 #include <turnstile/detail/config.hpp>
 
@@ -17,6 +18,7 @@
 #include <cds/init.h>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #if defined(TURNSTILE_THREAD_SANITIZER)
@@ -53,26 +55,40 @@ struct end_of_identity {
   }
 };
 
-using collector = cds::gc::DHP;
-
-// The map's buckets go by the lowest bits, which addresses have in common.
-struct spread {
-  std::size_t operator()(std::uintptr_t address) const noexcept {
-    return static_cast<std::size_t>(address * 0x9e3779b97f4a7c15u >> 20);  // 2^64 / golden ratio
-  }
+struct named {
+  explicit named(std::shared_ptr<shared_name> p) noexcept : place(std::move(p)) {}
+  ~named() { looks::have_ended(); }
+  std::shared_ptr<shared_name> place;
 };
 
+using collector = cds::gc::DHP;
+
+// A map's buckets go by the lowest bits, which addresses have in common.
+struct spread {
+  std::size_t operator()(std::uintptr_t address) const noexcept {
+    return static_cast<std::size_t>(address * golden >> 20);
+  }
+  std::size_t operator()(const name_key& name) const noexcept {
+    const std::hash<std::string> of;
+    return of(name.first) * golden + of(name.second);
+  }
+  static constexpr std::size_t golden = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio
+};
+
+template <class Key>
 struct map_traits : cds::container::split_list::traits {
   using ordered_list = cds::container::michael_list_tag;
   using hash = spread;
   struct ordered_list_traits : cds::container::michael_list::traits {
-    using less = std::less<std::uintptr_t>;
+    using less = std::less<Key>;
   };
 };
+template <class Key, class T>
+using map_of = cds::container::SplitListMap<collector, Key, T, map_traits<Key>>;
 
 using owned_identity = std::unique_ptr<const resource_identity, end_of_identity>;
-using address_map =
-    cds::container::SplitListMap<collector, std::uintptr_t, owned_identity, map_traits>;
+using address_map = map_of<std::uintptr_t, owned_identity>;
+using name_map = map_of<name_key, named>;
 
 // libcds wants its start first, then its collector, then the thread that makes a map.
 struct library {
@@ -87,9 +103,11 @@ struct library {
   collector collected;
   first_thread attached;
   address_map addresses;
+  name_map names;
 };
 
-// Never destroyed: sections that claim addresses may be destroyed by destructors of static objects.
+// Never destroyed: sections that claim addresses or have shared names may be destroyed by destructors of
+// static objects.
 library& all() {
   static library& one = *new library;
   return one;
@@ -107,9 +125,10 @@ struct record_of_thread {
   }
 };
 
+template <class Map>
 class visit {
  public:
-  visit() : map_(all().addresses) {
+  explicit visit(Map library::* which) : map_(all().*which) {
     cds::gc::dhp::smr::attach_thread();  // nothing if it is attached
     if (thread_ends) {
       looks::have_ended();
@@ -125,10 +144,10 @@ class visit {
   visit(const visit&) = delete;
   visit& operator=(const visit&) = delete;
 
-  address_map* operator->() const noexcept { return &map_; }
+  Map* operator->() const noexcept { return &map_; }
 
  private:
-  address_map& map_;
+  Map& map_;
 };
 
 std::uintptr_t key(const void* address) noexcept {
@@ -138,7 +157,7 @@ std::uintptr_t key(const void* address) noexcept {
 }  // namespace
 
 bool claimed_by_address(const void* address, const section_core& s, bool exclusive) {
-  const visit map;
+  const visit map(&library::addresses);
   bool claimed = false;
   map->find(key(address), [&](address_map::value_type& entry) {
     claimed = claimed_already(*entry.second, s, exclusive);
@@ -147,7 +166,7 @@ bool claimed_by_address(const void* address, const section_core& s, bool exclusi
 }
 
 const resource_identity* find_address(const void* address) {
-  const visit map;
+  const visit map(&library::addresses);
   const resource_identity* found = nullptr;
   map->find(key(address), [&](address_map::value_type& entry) { found = entry.second.get(); });
   return found;
@@ -155,7 +174,7 @@ const resource_identity* find_address(const void* address) {
 
 const resource_identity& make_address(const void* address) {
   if (const resource_identity* const there = find_address(address)) return *there;
-  const visit map;
+  const visit map(&library::addresses);
   owned_identity made(new resource_identity);
   const resource_identity& r = *made;
   map->emplace(key(address), std::move(made));
@@ -163,8 +182,21 @@ const resource_identity& make_address(const void* address) {
 }
 
 void forget_address(const void* address) noexcept {
-  const visit map;
+  const visit map(&library::addresses);
   map->erase(key(address));
+}
+
+std::shared_ptr<shared_name> place_of(const name_key& name) {
+  const visit map(&library::names);
+  std::shared_ptr<shared_name> place;
+  const auto take = [&place](name_map::value_type& entry) { place = entry.second.place; };
+  while (!map->find(name, take)) map->emplace(name, std::make_shared<shared_name>());
+  return place;
+}
+
+void forget_place(const name_key& name) noexcept {
+  const visit map(&library::names);
+  map->erase(name);
 }
 
 }  // namespace turnstile::detail

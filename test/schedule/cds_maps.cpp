@@ -1,7 +1,8 @@
-// addresses.cpp - identities of plain addresses, for the checker: libcds is not driven by it, so here
-// every look is one under the lock.
+// cds_maps.cpp - identities of plain addresses, and shared names, for the checker: libcds is not driven
+// by it, so here every look is one under the lock. No scenario shares a name.
 
 #include "registry/addresses.hpp"
+#include "registry/shared_names.hpp"
 
 #include <map>
 
@@ -25,5 +26,8 @@ const resource_identity& make_address(const void* address) {
 }
 
 void forget_address(const void* address) noexcept { addresses.erase(address); }
+
+std::shared_ptr<shared_name> place_of(const name_key&) { return std::make_shared<shared_name>(); }
+void forget_place(const name_key&) noexcept {}
 
 }  // namespace turnstile::detail
