@@ -13,13 +13,17 @@ class Goal:
     letters: dict
     measure: str = "mutex"  # mutex or limit: a ratio that must not be above the bound
     counter: str = "ns_per_op"
+    way: str = ""  # what is measured is the ring's name and this,
+    beside: str | None = None  # next to the ring's name and this, if it is not None
 
     def value(self, results, contender):
         """The median that was measured, or None."""
-        case = results.find(self.question, contender, **self.letters)
+        case = results.find(self.question, contender + self.way, **self.letters)
         if case is None:
             return None
-        if self.measure == "limit":
+        if self.beside is not None:
+            found = results.against(case, contender + self.beside)
+        elif self.measure == "limit":
             found = results.against_limit(case)
         elif self.measure == "mutex":
             found = results.against_mutex(case, self.counter)
@@ -63,6 +67,10 @@ GOALS = (
          "oversubscribed", _OVERSUBSCRIBED, counter="p999_us"),
     Goal("held, throughput of unrelated work that is kept", 0.97, "held", {"T": "2"}, "at least",
          "throughput_kept"),
+    Goal("uncontended with 3 declared resources, time of none declared", 1.25, "uncontended", {},
+         way="_3_resources", beside=""),
+    Goal("uncontended, one section inside another, time of one after the other", 1.30,
+         "uncontended", {}, way="_nested", beside="_not_nested"),
 )
 
 

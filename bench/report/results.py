@@ -89,6 +89,14 @@ class Results:
                 ratios.append(ours[counter] / theirs[counter])
         return Range.of(ratios)
 
+    def against(self, case, other):
+        """As against_mutex, with another contender's case of the same letters."""
+        beside = dataclasses.replace(case, contender=other)
+        theirs = self._rounds.get((self._homes[case], beside), {})
+        ratios = [ours["ns_per_op"] / theirs[number]["ns_per_op"]
+                  for number, ours in self._of(case).items() if number in theirs]
+        return Range.of(ratios)
+
     def raw(self):
         """Everything, for the JSON file."""
         return [{"executable": executable, "question": case.question, "contender": case.contender,
