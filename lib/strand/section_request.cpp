@@ -8,6 +8,10 @@ std::string section_request::label_of_wanted(const wait& w) {
   return static_cast<const section_core*>(w.wants)->label();
 }
 
+void section_request::keep_unless_claimed(const resource_list& uses) noexcept {
+  if (section_->recorded() || !are_claimed(*section_, uses, at_.exclusive())) keep(uses);
+}
+
 void section_request::search(chain_frame* by) {
   try {
     begin_wait(wait_, by);

