@@ -252,8 +252,13 @@ rule("serves a bound section elsewhere when it takes over",
      "if (bound_elsewhere()) {\n    pass_to_executor(*next);\n"
      "    return published::waiting;\n  }", "",
      ("strand: *bound*", "strand: the time*"))
-rule("goes on with a bound section elsewhere", "if (bound_elsewhere()) {\n    done.flush();",
-     "if (false) {\n    done.flush();",
+HERE_ANYWAY = "serve(&r, nullptr, done, budget::callers);"
+rule("goes on with a bound section elsewhere", f"""if (bound_elsewhere()) {{
+    done.flush();
+    pass_to_executor(r);
+  }} else {{
+    {HERE_ANYWAY}
+  }}""", HERE_ANYWAY,
      ("strand: *bound*", "strand: the time*"))
 rule("a body that has ended is not counted", "section_ring::finish(mine_);\n  done.add(r);",
      "done.add(r);", BODY)
@@ -273,8 +278,8 @@ rule("reads the link after the job has run", GIVE,
 SEND = "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);"
 rule("hands a pile back twice", SEND + "\n    used_ = 0;", SEND,
      ("strand: results*", "strand:*"))
-rule("deliver leaves the piles", "flush();\n    if (entered_.first != nullptr)",
-     "if (entered_.first != nullptr)", ("strand: results*", "strand:*"))
+ENTER = "if (entered_.first != nullptr) enter_next_sections(*this);"
+rule("deliver leaves the piles", "flush();\n    " + ENTER, ENTER, ("strand: results*", "strand:*"))
 
 rule = rules_of("include/turnstile/detail/close_awaiter.hpp", ("strand: *clos*",))
 rule("the first closer is added after its request is in line",
@@ -512,7 +517,7 @@ rule("a member looks, then tells", IN_FRAME,
      f"const bool quiet = !m.scope->watched();\nlight_fence();\n{TELL}\nreturn quiet;")
 rule("no fence between telling and looking", IN_FRAME, TELL + "\n" + LOOK)
 rule("children below a guard are told in one frame", "m.is_shared || m.scope->watched()",
-     "m.scope->watched()", ("wait graph: *children*", *MEMBER))
+     "m.scope->watched()", ("wait graph: *its children*", *MEMBER))
 
 rule = rules_of("lib/registry/wait_graph.cpp", GRAPH)
 WATCH = """if (!s.watched_.load(relaxed)) {
@@ -555,6 +560,7 @@ rule("only what is held innermost is in the way", HAS, HAS + " && f == e.of().by
      ("wait graph: the outer*", *GRAPH))
 rule("only what is held outermost is in the way", HAS, HAS + " && f->parent == nullptr",
      ("wait graph: the inner*", *GRAPH))
+rule("whatever shares a bucket is in the way", HAS, "!gone(*f)", ("wait graph: *bucket*", *GRAPH))
 rule("guards that were let go are in the way", HAS, "node_of(*f) == from.wants",
      ("wait graph: a guard is unlocked*", *GRAPH),
      reason="that way is looked at once more, and given up then")
@@ -602,7 +608,7 @@ rule("joins are never over", SETTLE, "\n".join((LOCK, IDLE, TRUE)))
 rule = rules_of("include/turnstile/detail/scope_core.hpp", MEMBER)
 rule("work that has ended stays a member", "scope.members().remove(work->member_);", "")
 
-rule = rules_of("include/turnstile/when_all.hpp", ("wait graph: *children*", *MEMBER))
+rule = rules_of("include/turnstile/when_all.hpp", ("wait graph: *its children*", *MEMBER))
 rule("children are told in one frame", "if (chain != nullptr) chain = side_by_side(chain);", "")
 
 # --- living ---------------------------------------------------------------------------------------

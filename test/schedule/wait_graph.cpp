@@ -7,8 +7,11 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <array>
 #include <coroutine>
+#include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -19,6 +22,14 @@ using namespace turnstile;
 namespace {
 
 constexpr section_options small{.ring_capacity = 1};
+
+// Two sections in one bucket of the graph's table, which goes by bits 6 to 15 and 16 to 25.
+struct alignas(1 << 17) alike {
+  critical_section one{small};
+  std::array<std::byte, (1 << 16) + 64 - sizeof(critical_section)> between;
+  critical_section other{small};
+};
+static_assert(sizeof(critical_section) % 64 == 0 && alignof(critical_section) <= 64);
 
 // How what was asked for came out.
 class outcomes {
@@ -79,6 +90,27 @@ detached on_its_own(critical_section& cs, atomic<int>& left) {
 
 void wait_for_none(atomic<int>& left) {
   for (int seen = 0; (seen = left.load(detail::acquire)) != 0;) left.wait(seen, detail::acquire);
+}
+
+struct sections {
+  critical_section a{small};
+  critical_section b{small};
+  critical_section c{small};
+};
+
+// The work waits for `a`, which we hold, and side by side for `b`, which it then gets.
+void join_while_two_wait(const std::function<task<>()>& work, sections& all) {
+  async_scope scope;
+  outcomes joins;
+  {
+    section_guard ours = sync_wait(all.a.lock());
+    section_guard gate = taken(all.b);
+    scope.spawn(work());
+    gate.unlock();
+    joins.of([&] { sync_wait(scope.join()); });
+  }
+  joins.of([&] { sync_wait(scope.join()); });
+  require(joins.refused() == 1, "the work waits for what we hold");
 }
 
 }  // namespace
@@ -145,6 +177,17 @@ TEST_SUITE("wait graph") {
                   g.unlock();
                   all.of([&] { enter(a); });
                 }});
+      require(all.served() == 2, "refused though there was no cycle");
+    });
+  }
+
+  TEST_CASE("wait graph: who holds another section of the same bucket is not in the way") {
+    holds([] {
+      const auto both = std::make_unique<alike>();
+      critical_section b(small);
+      outcomes all;
+      together({[&] { hold_and_ask(both->one, b, all); },
+                [&] { hold_and_ask(b, both->other, all); }, [&] { enter(both->other); }});
       require(all.served() == 2, "refused though there was no cycle");
     });
   }
@@ -362,6 +405,29 @@ TEST_SUITE("wait graph") {
           require(all.refused() <= 1, "two were refused");
         },
         {.most = {2, 1}});
+  }
+
+  TEST_CASE("wait graph: the same, and both its children wait") {
+    holds([] {
+      sections three;
+      const auto work = [&]() -> task<> { co_await when_all(ask_for(three.a), ask_for(three.b)); };
+      join_while_two_wait(work, three);
+    });
+  }
+
+  TEST_CASE("wait graph: the same, and its children began below a guard that is gone") {
+    holds([] {
+      sections three;
+      const auto work = [&]() -> task<> {
+        section_guard g = co_await three.c.lock();
+        const auto first = [&]() -> task<> {
+          g.unlock();
+          co_await three.a.execute([] {});
+        };
+        co_await when_all(first(), ask_for(three.b));
+      };
+      join_while_two_wait(work, three);
+    });
   }
 
   TEST_CASE("wait graph: from a join through its work and somebody else's section, and back") {
