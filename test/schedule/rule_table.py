@@ -487,19 +487,24 @@ rule("a foreign coroutine waits with a chain that it does not keep",
 # --- waits that would never end -------------------------------------------------------------------
 
 rule = rules_of("lib/registry/wait_graph.cpp", GRAPH)
-BEGIN = """if (w.where == told::not_at_all) tell(w, by);
+BEGIN = """const no_search other;
+  if (w.where == told::not_at_all) tell(w, by);
   try {
     if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
   } catch (...) {
     take_back(w);
     throw;
   }"""
-rule("searches, then tells", BEGIN, """w.by = by;
-  w.seen = 0;
-  if (std::optional<deadlock_error> error = graph.refusal(w)) {
-    if (w.where != told::not_at_all) take_back(w);
-    throw std::move(*error);
+rule("searches, and tells when it has the lock again", BEGIN, """{
+    const no_search other;
+    w.by = by;
+    w.seen = 0;
+    if (std::optional<deadlock_error> error = graph.refusal(w)) {
+      if (w.where != told::not_at_all) take_back(w);
+      throw std::move(*error);
+    }
   }
+  const no_search other;
   if (w.where == told::not_at_all) tell(w, by);""")
 rule("who is refused stays told", BEGIN, BEGIN.replace("    take_back(w);\n", ""))
 

@@ -474,29 +474,31 @@ TEST_SUITE("wait graph") {
         {.most = {1, 0}});
   }
 
-  // Whoever joins goes on at an instant at which nothing ran, or takes the error of what it waited for.
+  // Whoever joins goes on at an instant at which nothing ran, and then its join is in nobody's way; or it
+  // takes the error of what it waited for.
   TEST_CASE(
       "wait graph: a join ends while new work is spawned that asks for what its chain holds") {
     holds(
         [] {
           lane works;
-          lane others;
           critical_section a(small);
           async_scope scope;
-          outcomes joins;
+          outcomes first;
+          outcomes second;
           scope.spawn(schedule_on(works, []() -> task<> { co_return; }()));
           thread spawns;
           {
             section_guard ours = sync_wait(a.lock());
             spawns = thread([&] { scope.spawn(ask_for(a)); });
-            joins.of([&] { sync_wait(scope.join()); });
+            first.of([&] { sync_wait(scope.join()); });
           }
           spawns.join();
-          joins.of([&] { sync_wait(scope.join()); });
-          require(joins.served() == 2 || joins.refused() == 1, "two were refused");
-          require(joins.served() != 1 || joins.refused() == 1, "somebody has no answer");
+          second.of([&] { sync_wait(scope.join()); });
+          require(first.served() + first.refused() == 1, "somebody has no answer");
+          require(second.served() + second.refused() == 1, "somebody has no answer");
+          require(second.refused() == 0, "refused because of a join that was over");
         },
-        {.most = {1, 1}});
+        {.most = {2, 1}});
   }
 
   TEST_CASE("wait graph: a member's wait ends while a search looks at it") {

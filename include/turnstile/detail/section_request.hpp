@@ -11,6 +11,7 @@
 #include <turnstile/execute_options.hpp>
 
 #include <coroutine>
+#include <memory>
 #include <source_location>
 
 namespace turnstile::detail {
@@ -114,6 +115,7 @@ class section_request : protected suspended<request> {
     if (!told_) return;
     told_ = false;
     end_wait(wait_);
+    std::destroy_at(&over_);  // nobody looks at it any more, which the checker then checks
   }
 
   // The request is served; only the thread is given to others.
