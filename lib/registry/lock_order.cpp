@@ -218,6 +218,7 @@ order_check& checked() {
   return all;
 }
 
+// Relaxed: what came before its store is for who calls it, and that comes with the lock (add_to_graph).
 constinit atomic<lock_order_hook> hook_to_call{nullptr};
 // How often it was switched: what threads remember from before is not valid any more.
 constinit atomic<std::uint64_t> switched{0};
@@ -284,7 +285,7 @@ std::vector<finding> add_to_graph(const section_core& wanted, const site& at) {
 }  // namespace
 
 void note_order(const section_core& wanted, const site& at) noexcept {
-  const lock_order_hook hook = hook_to_call.load(acquire);
+  const lock_order_hook hook = hook_to_call.load(relaxed);
   if (hook == nullptr || wanted.name().empty()) return;
   if (seen_before(hash_of(here().chain, wanted))) return;
   try {
@@ -300,7 +301,7 @@ void registry::check_lock_order(lock_order_hook hook) {
   const std::lock_guard lock(check.lock);
   if (hook == nullptr) check.graph.forget();
   detail::switched.fetch_add(1, detail::relaxed);
-  detail::hook_to_call.store(hook, detail::release);
+  detail::hook_to_call.store(hook, detail::relaxed);
 }
 
 void registry::allow_nested(std::string_view class_name) {

@@ -267,7 +267,7 @@ void tell(wait& w, chain_frame* by) noexcept {
   w.seen = 0;
   if (is_member(by) && !static_cast<member_frame&>(*by).is_shared) {
     w.where = told::in_frame;
-    static_cast<member_frame&>(*by).waits.store(&w, release);
+    static_cast<member_frame&>(*by).waits.store(&w, relaxed);  // who looks has the lock
   } else {
     w.where = told::in_table;
     graph.insert(w);

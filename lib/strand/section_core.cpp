@@ -36,7 +36,7 @@ T& made(atomic<T*>& word) {
   T* known = word.load(acquire);  // X1
   if (known != nullptr) return *known;
   auto fresh = std::make_unique<T>();
-  if (!word.compare_exchange_strong(known, fresh.get(), acq_rel, acquire)) return *known;  // X1
+  if (!word.compare_exchange_strong(known, fresh.get(), release, acquire)) return *known;  // X1
   return *fresh.release();
 }
 
@@ -101,8 +101,8 @@ void section_core::set_claims(section_claims& all) const {
 }
 
 times* section_core::measured_here() const noexcept {
-  const extras* const given = given_.load(acquire);  // X1
-  return given == nullptr ? nullptr : given->measured.load(acquire);
+  const extras* const e = given();
+  return e == nullptr ? nullptr : e->measured.load(acquire);  // X1
 }
 
 const times* section_core::measured() const noexcept { return measured_here(); }

@@ -149,10 +149,15 @@ def cells(*texts):
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
 
+def without_places(text):
+    """What happened, not at which lines: those move."""
+    return re.sub(r" at \S+:\d+.*", "", text)
+
+
 def row(outcome):
     m = outcome.mutation
     by = f"{outcome.scenario}: {outcome.report}" if outcome.caught else f"nothing: {explained(m)}"
-    return cells(f"`{m.where}` `{m.code}`", m.change, by.split(" at ")[0])
+    return cells(f"`{m.where}` `{m.code}`", m.change, without_places(by))
 
 
 def write_table(name, what, rows):

@@ -5,7 +5,9 @@
 #include "registry/living.hpp"
 #include "schedule/scenario.hpp"
 
+#include <turnstile/critical_section.hpp>
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/registry.hpp>
 
 #include <array>
 #include <memory>
@@ -148,6 +150,16 @@ TEST_SUITE("looking") {
                   all.look_at_all([](thing& t, std::uint32_t) { t.watched.store(true, relaxed); });
                 }});
       require((**comes).watched.load(relaxed), "missed");
+    });
+  }
+
+  TEST_CASE("looking: two keep a section's times, and somebody looks at them") {
+    holds([] {
+      turnstile::critical_section cs({.ring_capacity = 1});
+      const auto keep = [&] { turnstile::registry::keep_times(cs); };
+      together({keep, keep, [&] {
+                  require(turnstile::registry::times(cs).hold.count == 0, "nobody held it");
+                }});
     });
   }
 

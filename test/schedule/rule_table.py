@@ -271,6 +271,10 @@ rule("a post that takes over does not go on",
 rule("leaves, and does not serve who came meanwhile",
      "if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);", "")
 
+rule("what a section needs late is put in place by store",
+     "word.compare_exchange_strong(known, fresh.get(), release, acquire)",
+     "(word.store(fresh.get(), release), true)", LOOKING)
+
 rule = rules_of("lib/strand/batch.hpp", ENDS)
 GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
 rule("reads the link after the job has run", GIVE,
@@ -473,7 +477,7 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
-COPY_KNOWN = "f.copy.compare_exchange_strong(known, made, acq_rel, acquire)"
+COPY_KNOWN = "f.copy.compare_exchange_strong(known, made, release, acquire)"
 COPIES = ("wait graph: *copy*", "wait graph: *own call*", "wait graph: a body*")
 rule("a chain's copy is put in place by store", COPY_KNOWN, "(f.copy.store(made, release), true)",
      COPIES)

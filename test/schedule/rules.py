@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from mutate import TOP, Mutation, cells, run, scenarios_of, write_table
+from mutate import TOP, Mutation, cells, run, scenarios_of, without_places, write_table
 from rule_table import RULES
 
 SWITCH = """#pragma once
@@ -147,7 +147,7 @@ class Found:
 
     def row(self):
         m = self.mutation
-        caught = re.sub(r"<.*?>", "", self.by).split(" at ")[0]
+        caught = re.sub(r"<.*?>", "", without_places(self.by))
         by = caught or f"nothing: {self.rule.reason or 'not known'}"
         return cells(f"`{m.where}`", m.change, by)
 

@@ -28,7 +28,6 @@ EXPLAINED = [
     ("value_cell.cpp", "newest_.store(version, release)", "release to relaxed", VERSION),
     ("value_cell.cpp", "seen, version, release", "release to relaxed", VERSION),
     ("chain.hpp", "f.copy.load(acquire)", "acquire to relaxed", COPY),
-    ("chain.cpp", "f.copy.compare_exchange_strong", "acq_rel to release", "only the loser reads it"),
     ("section_request.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),

@@ -17,7 +17,7 @@
 //
 // Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
-//           X1  extras: CAS(acq_rel) of given_ and of measured where they are made, and claims.store
+//           X1  extras: CAS(release) of given_ and of measured where they are made, and claims.store
 //               (release) in set_claims -> load(acquire): what they point to. The watch bits are
 //               relaxed: who sees one late only starts later.
 //
@@ -77,13 +77,13 @@ class section_core : private job {
   section_core& operator=(const section_core&) = delete;
 
   std::string_view name() const noexcept {
-    const extras* const given = given_.load(acquire);  // X1
-    return given == nullptr ? std::string_view{} : given->name;
+    const extras* const e = given();
+    return e == nullptr ? std::string_view{} : e->name;
   }
   // The one given to critical_section::open.
   std::string_view container() const noexcept {
-    const extras* const given = given_.load(acquire);  // X1
-    return given == nullptr ? std::string_view{} : given->container;
+    const extras* const e = given();
+    return e == nullptr ? std::string_view{} : e->container;
   }
   std::uint32_t id() const noexcept { return id_; }
   std::string label() const { return label_of(name(), id_); }
@@ -91,8 +91,8 @@ class section_core : private job {
 
   // What it has claimed, null at first. Set once, by whoever has the lock of claims.hpp.
   section_claims* claims() const noexcept {
-    const extras* const given = given_.load(acquire);                 // X1
-    return given == nullptr ? nullptr : given->claims.load(acquire);  // X1
+    const extras* const e = given();
+    return e == nullptr ? nullptr : e->claims.load(acquire);  // X1
   }
   void set_claims(section_claims& all) const;
 
@@ -198,6 +198,7 @@ class section_core : private job {
   void start_time(std::uint64_t accepted_at) noexcept;
   void set(trait what, bool on) noexcept;
   bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
+  const extras* given() const noexcept { return given_.load(acquire); }  // X1
   // Of a bound section: it has extras from its beginning.
   executor_ref bound_to() const noexcept { return given_.load(relaxed)->executor; }
   bool is_elsewhere() const noexcept { return bound_to() != here().runs_on; }

@@ -122,8 +122,9 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 
   bool await_ready() {
     if (state_->awaited_) misused("an execution_handle is awaited twice");
-    // Its request is in the section's line: if we hold that section, for ever.
-    if (here().chain != nullptr && !state_->ready() && !state_->over_.load(acquire)) {  // G1
+    // Its request is in the section's line: if we hold that section, for ever. Relaxed: had its body
+    // ended before we got the section, that came with the section.
+    if (here().chain != nullptr && !state_->ready() && !state_->over_.load(relaxed)) {
       refuse_wait_if_held(*state_->section_, state_->at_);
     }
     state_->awaited_ = true;
