@@ -15,6 +15,7 @@
 #include <turnstile/errors.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -37,14 +38,14 @@ const chain_frame* find_holder(const section_core& s) noexcept {
   return outermost_holder(top, s);
 }
 
-held_step step(const section_core& s, const site& at) {
-  return {{s.label(), at.where}, std::string(at.name())};
+held_step step(std::string label, const site& at) {
+  return {{std::move(label), at.where}, std::string(at.name())};
 }
 
 std::vector<held_step> path_from(const chain_frame& holder, const section_core& s, const site& at) {
-  std::vector<held_step> path{step(s, at)};
+  std::vector<held_step> path{step(s.label(), at)};
   for (const chain_frame* f = here().chain;; f = f->parent) {
-    if (holds_section(*f)) path.push_back(step(*f->section, *f->at));
+    if (holds_section(*f)) path.push_back(step(label_of(*f), *f->at));
     if (f == &holder) break;
   }
   std::ranges::reverse(path);
@@ -58,6 +59,14 @@ bool belongs_to(const chain_frame* f, const chain_frame* base) noexcept {
     base = base->parent;
   }
   return true;
+}
+
+section_name name_of(const section_core& s) noexcept { return {s.name(), s.container(), s.id()}; }
+
+void call(hold_frame& h, const section_name& n) {
+  h.name = n.name;
+  h.container = n.container;
+  h.number = n.number;
 }
 
 // A thread that ends with a guard's frame on top gives its share back.
@@ -74,6 +83,17 @@ bool gone(const chain_frame& f) noexcept {
   if (!is_hold(&f)) return false;
   const auto& h = static_cast<const hold_frame&>(f);
   return h.let_go.load(relaxed) || (h.follows != nullptr && h.follows->let_go.load(relaxed));  // E2
+}
+
+section_name name_of(const chain_frame& f) noexcept {
+  if (!is_hold(&f)) return name_of(*f.section);
+  const auto& h = static_cast<const hold_frame&>(f);
+  return {h.name, h.container, h.number};
+}
+
+std::string label_of(const chain_frame& f) {
+  const section_name called = name_of(f);
+  return label_of(called.name, called.number);
 }
 
 chain_frame* innermost_frame() noexcept {
@@ -110,14 +130,15 @@ chain_frame* kept(chain_frame* top);
 
 // A share for the caller, and none yet for anybody else.
 hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
-  auto* const c = new hold_frame{};
+  auto c = std::make_unique<hold_frame>();
   c->section = f.section;
+  if (f.section != nullptr) call(*c, name_of(f));
   c->parent = below;
   c->mask = f.mask;
   c->place = *f.at;
   c->at = &c->place;
   c->is_copy = true;
-  return c;
+  return c.release();
 }
 
 hold_frame* copy_of(hold_frame& h) {
@@ -179,11 +200,12 @@ void refuse_wait_if_held(const section_core& s, const site& at) {
 hold_frame* make_hold(const section_core& s, const site& at) {
   static thread_local last_words at_thread_end;
   static_cast<void>(at_thread_end);
-  hold_frame* const h = new hold_frame{};
+  auto h = std::make_unique<hold_frame>();
   h->section = &s;
+  call(*h, name_of(s));
   h->place = at;
   h->at = &h->place;
-  return h;
+  return h.release();
 }
 
 void push_hold(hold_frame& h) noexcept {

@@ -47,9 +47,10 @@ bool disjoint(const sections& a, const sections& b) noexcept {
   return true;
 }
 
-std::string class_of(const section_core& s) {
-  const std::string name(s.name());
-  return name.empty() || s.container().empty() ? name : std::string(s.container()) + "/" + name;
+std::string class_of(std::string_view name, std::string_view container) {
+  std::string all;
+  if (!name.empty() && !container.empty()) all.append(container).append("/");
+  return all.append(name);
 }
 
 // How an edge was seen.
@@ -234,7 +235,7 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 std::uint64_t hash_of(const chain_frame* top, const section_core& wanted) noexcept {
   std::uint64_t h = mix(switched.load(relaxed) + 1, wanted.id());
   for (const chain_frame* f = top; f != nullptr; f = f->parent) {
-    if (holds_section(*f)) h = mix(h, f->section->id());
+    if (holds_section(*f)) h = mix(h, name_of(*f).number);
   }
   return h;
 }
@@ -258,8 +259,8 @@ way way_without(const std::vector<const chain_frame*>& held, const chain_frame* 
                 const section_core& wanted, const site& at) {
   way w;
   for (const chain_frame* f : held) {
-    w.path.push_back({f->section->label(), f->at->where});
-    if (f != from) w.gates.push_back(f->section->id());
+    w.path.push_back({label_of(*f), f->at->where});
+    if (f != from) w.gates.push_back(name_of(*f).number);
   }
   w.path.push_back({wanted.label(), at.where});
   std::ranges::sort(w.gates);
@@ -267,13 +268,14 @@ way way_without(const std::vector<const chain_frame*>& held, const chain_frame* 
 }
 
 std::vector<finding> add_to_graph(const section_core& wanted, const site& at) {
-  const std::string to = class_of(wanted);
+  const std::string to = class_of(wanted.name(), wanted.container());
   const std::vector<const chain_frame*> held = held_by(here().chain);
   std::vector<finding> all;
   const std::lock_guard lock(checked().lock);
   if (hook_to_call.load(relaxed) == nullptr) return {};  // switched off meanwhile
   for (const chain_frame* f : held) {
-    const std::string from = class_of(*f->section);
+    const section_name called = name_of(*f);
+    const std::string from = class_of(called.name, called.container);
     if (from.empty()) continue;
     if (auto found = checked().graph.add(from, to, way_without(held, f, wanted, at))) {
       all.push_back(std::move(*found));

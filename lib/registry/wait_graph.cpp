@@ -35,7 +35,7 @@ const chain_frame* frame_with(const chain_frame* top, const void* node) noexcept
 }
 
 held_step step(const chain_frame& f) {
-  return {{f.section == nullptr ? "async_scope" : f.section->label(), f.at->where},
+  return {{f.section == nullptr ? "async_scope" : label_of(f), f.at->where},
           std::string(f.at->name())};
 }
 

@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <string>
 #include <string_view>
 
 namespace turnstile::detail {
@@ -83,6 +84,9 @@ struct hold_counts {
 
 struct alignas(16) hold_frame : hold_counts, chain_frame {
   site place;
+  std::string name;       // the section's, and so are these:
+  std::string container;  // it may end as soon as the guard is let go
+  std::uint32_t number = 0;
   scope_members* scope = nullptr;  // of a member's copy
   hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
   bool is_copy = false;
@@ -125,6 +129,16 @@ bool gone(const chain_frame& f) noexcept;
 inline bool holds_section(const chain_frame& f) noexcept {
   return f.section != nullptr && !gone(f);
 }
+
+// What a frame's section is called. A body's section is there as long as the body; a guard may be let go
+// meanwhile, by any thread, so its section is not asked.
+struct section_name {
+  std::string_view name;
+  std::string_view container;
+  std::uint32_t number;
+};
+section_name name_of(const chain_frame& f) noexcept;
+std::string label_of(const chain_frame& f);
 
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;
