@@ -151,6 +151,25 @@ TEST_SUITE("registry") {
     CHECK(names() == strings{"", "outer"});
   }
 
+  TEST_CASE("executions: name what they declared, claimed before or not") {
+    critical_section cs{"accounts"};
+    resource balance{"balance"};
+    const resource a{"a"}, b{"b"}, c{"c"}, d{"d"};
+    const execute_options few{.uses = {balance}};
+    const execute_options more{.uses = {balance, a, b, c, d}, .exclusive_resource_access = false};
+    sync_wait(cs.execute([] {}, few));
+    const keeping some(8);
+    sync_wait(cs.execute([] {}, few));
+    for (int i = 0; i != 2; ++i) sync_wait(cs.execute([] {}, more));
+    const std::vector<execution_record> all = registry::executions();
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].resources == strings{"balance"});
+    CHECK(all[1].resources == strings{"balance", "a", "b", "c", "d"});
+    CHECK(all[2].resources == all[1].resources);
+    CHECK(all[0].exclusive);
+    CHECK(!all[1].exclusive);
+  }
+
   TEST_CASE("executions: refused because they would never end, they are not among them") {
     const keeping some(8);
     critical_section a{"a"};
