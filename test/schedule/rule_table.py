@@ -477,12 +477,11 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
-COPY_KNOWN = "f.copy.compare_exchange_strong(known, made, release, acquire)"
 COPIES = ("wait graph: *copy*", "wait graph: *own call*", "wait graph: a body*")
-rule("a chain's copy is put in place by store", COPY_KNOWN, "(f.copy.store(made, release), true)",
-     COPIES)
-rule("who copies second keeps its copy", "drop_hold(*made);", "", COPIES)
-rule("the end of what was copied is not said", "let_go(*f.copy.load(relaxed));", "", COPIES)
+rule("chains are copied without the lock",
+     "const std::lock_guard lock(copying);  // E3\n  return kept(top);", "return kept(top);", COPIES)
+rule("a frame is copied each time", "f.copy == nullptr", "true", COPIES)
+rule("the end of what was copied is not said", "let_go(*f.copy);", "", COPIES)
 
 rule = rules_of("include/turnstile/detail/suspended.hpp", COPIES)
 rule("a foreign coroutine waits with a chain that it does not keep",
