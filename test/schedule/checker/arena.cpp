@@ -38,7 +38,8 @@ struct header {
 std::size_t rounded(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
 
 void* take(std::size_t n, std::size_t alignment) noexcept {
-  const std::size_t at = rounded(used + sizeof(header), alignment);
+  const auto begin = reinterpret_cast<std::uintptr_t>(arena);  // for more than its own alignment
+  const std::size_t at = rounded(begin + used + sizeof(header), alignment) - begin;
   if (at + n > arena_size) {
     set_active(false);
     fail("the checker's arena is full: see arena_size");
