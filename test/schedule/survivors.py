@@ -13,7 +13,6 @@ VERSION = (
     "keeps a take behind a look at the version, so that it gets no older value (V6), which is load "
     "buffering: the checker cannot show that"
 )
-COPY = "a body ends after its children, and they tell it more than that (N1)"
 OVER = "who must see it has the section or the lock since then, and with it what came before (G1)"
 
 # where (the beginning of file:line), code, change, reason
@@ -27,7 +26,6 @@ EXPLAINED = [
     ("value_cell.hpp", "newest_.load(acquire)", "acquire to relaxed", VERSION),
     ("value_cell.cpp", "newest_.store(version, release)", "release to relaxed", VERSION),
     ("value_cell.cpp", "seen, version, release", "release to relaxed", VERSION),
-    ("chain.hpp", "f.copy.load(acquire)", "acquire to relaxed", COPY),
     ("section_request.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
