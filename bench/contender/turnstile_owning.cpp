@@ -14,18 +14,22 @@ namespace {
 
 using turnstile::task;
 
+// Way has take_turns(client).
+template <class Way>
 class owning : public bench::clients_on_threads {
  public:
-  double bytes_per_section() const noexcept { return sizeof(turnstile::critical_section); }
+  explicit owning(const bench::shape&) {}
 
- protected:
-  template <class Client, class Turns>
-  void run_on_pool(std::span<Client> clients, Turns take_turns) {
+  template <class Client>
+  void run(std::span<Client> clients) {
     turnstile::async_scope scope{{.executor = pool_}};
-    for (Client& client : clients) scope.spawn(take_turns(client));
+    for (Client& client : clients) scope.spawn(static_cast<Way&>(*this).take_turns(client));
     turnstile::sync_wait(scope.join());
   }
 
+  double bytes_per_section() const noexcept { return sizeof(turnstile::critical_section); }
+
+ protected:
   turnstile::critical_section outer_;
   turnstile::critical_section inner_;
 
@@ -33,17 +37,11 @@ class owning : public bench::clients_on_threads {
   turnstile::thread_pool pool_{1};
 };
 
-class three_resources : public owning {
+class three_resources : public owning<three_resources> {
  public:
   static constexpr std::string_view name = BENCH_TURNSTILE_NAME "_3_resources";
-  explicit three_resources(const bench::shape&) {}
+  using owning::owning;
 
-  template <class Client>
-  void run(std::span<Client> clients) {
-    run_on_pool(clients, [this](Client& client) { return take_turns(client); });
-  }
-
- private:
   template <class Client>
   task<> take_turns(Client& client) {
     const turnstile::execute_options options{.uses = {things_[0], things_[1], things_[2]}};
@@ -52,20 +50,15 @@ class three_resources : public owning {
     }
   }
 
+ private:
   std::array<turnstile::resource, 3> things_;
 };
 
-class nested : public owning {
+class nested : public owning<nested> {
  public:
   static constexpr std::string_view name = BENCH_TURNSTILE_NAME "_nested";
-  explicit nested(const bench::shape&) {}
+  using owning::owning;
 
-  template <class Client>
-  void run(std::span<Client> clients) {
-    run_on_pool(clients, [this](Client& client) { return take_turns(client); });
-  }
-
- private:
   template <class Client>
   task<> take_turns(Client& client) {
     const auto hold = [this, &client]() -> task<> {
@@ -77,17 +70,11 @@ class nested : public owning {
   }
 };
 
-class one_after_the_other : public owning {
+class one_after_the_other : public owning<one_after_the_other> {
  public:
   static constexpr std::string_view name = BENCH_TURNSTILE_NAME "_not_nested";
-  explicit one_after_the_other(const bench::shape&) {}
+  using owning::owning;
 
-  template <class Client>
-  void run(std::span<Client> clients) {
-    run_on_pool(clients, [this](Client& client) { return take_turns(client); });
-  }
-
- private:
   template <class Client>
   task<> take_turns(Client& client) {
     const auto nothing = []() -> task<> { co_return; };
