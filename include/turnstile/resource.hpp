@@ -92,10 +92,10 @@ class resource_list {
     for (const resource_ref& r : things) add(r);
   }
 
-  constexpr std::size_t size() const noexcept { return size_; }
-  constexpr bool empty() const noexcept { return size_ == 0; }
+  constexpr std::size_t size() const noexcept { return static_cast<std::uint32_t>(shape_); }
+  constexpr bool empty() const noexcept { return shape_ == 0; }
   resource_ref operator[](std::size_t i) const noexcept {
-    return {things_[i], (by_address_ >> i & 1) != 0};
+    return {things_[i], (shape_ >> i >> 32 & 1) != 0};
   }
 
  private:
@@ -104,7 +104,7 @@ class resource_list {
   // Says true only if all of them are identities that this section alone has claimed. Of a list that is
   // not empty. Quick, for it is asked in every execution: bench/uncontended.
   bool claimed_by(std::uint32_t section) const noexcept {
-    if (by_address_ != 0 || size_ > 3) return false;
+    if (shape_ > 3) return false;  // there are more, or an address
     const auto is = [this, section](std::size_t i) {
       return static_cast<const detail::resource_identity*>(things_[i])->claimed_by(section);
     };
@@ -114,15 +114,14 @@ class resource_list {
   [[noreturn]] static void too_long(std::size_t n);
 
   void add(const resource_ref& r) noexcept {
-    if (size_ == 0) std::ranges::fill(things_, r.thing_);
-    things_[size_] = r.thing_;
-    by_address_ |= std::uint32_t{r.by_address_} << size_;
-    ++size_;
+    if (empty()) std::ranges::fill(things_, r.thing_);
+    things_[size()] = r.thing_;
+    shape_ |= std::uint64_t{r.by_address_} << 32 << size();
+    ++shape_;
   }
 
   std::array<const void*, most> things_{};  // those not used repeat the first: see claimed_by
-  std::uint32_t size_ = 0;
-  std::uint32_t by_address_ = 0;  // a bit for each
+  std::uint64_t shape_ = 0;  // the size, and from 2^32 on a bit for each that is an address
 };
 
 static_assert(std::is_trivially_copyable_v<resource_list>);
