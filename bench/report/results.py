@@ -80,28 +80,27 @@ class Results:
 
     def against_mutex(self, case, counter="ns_per_op"):
         """Each round's own ratio, so that a slow minute of the machine touches both sides."""
-        executable = self._homes[case]
-        ratios = []
-        for number, ours in self._of(case).items():
-            reference = case.reference(f"{ours['against']:.0f}")
-            theirs = self._rounds.get((executable, reference), {}).get(number, {})
-            if theirs.get(counter):
-                ratios.append(ours[counter] / theirs[counter])
-        return Range.of(ratios)
+        return self._against(case, lambda ours: case.reference(f"{ours['against']:.0f}"), counter)
 
     def against(self, case, other):
         """As against_mutex, with another contender's case of the same letters."""
         beside = dataclasses.replace(case, contender=other)
-        theirs = self._rounds.get((self._homes[case], beside), {})
-        ratios = [ours["ns_per_op"] / theirs[number]["ns_per_op"]
-                  for number, ours in self._of(case).items() if number in theirs]
-        return Range.of(ratios)
+        return self._against(case, lambda _: beside, "ns_per_op")
 
     def raw(self):
         """Everything, for the JSON file."""
         return [{"executable": executable, "question": case.question, "contender": case.contender,
                  "letters": dict(case.letters), "rounds": rounds}
                 for (executable, case), rounds in self._rounds.items()]
+
+    def _against(self, case, reference, counter):
+        executable = self._homes[case]
+        ratios = []
+        for number, ours in self._of(case).items():
+            theirs = self._rounds.get((executable, reference(ours)), {}).get(number, {})
+            if theirs.get(counter):
+                ratios.append(ours[counter] / theirs[counter])
+        return Range.of(ratios)
 
     def _of(self, case):
         return self._rounds[self._homes[case], case]
