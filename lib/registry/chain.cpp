@@ -38,14 +38,10 @@ const chain_frame* find_holder(const section_core& s) noexcept {
   return outermost_holder(top, s);
 }
 
-held_step step(std::string label, const site& at) {
-  return {{std::move(label), at.where}, std::string(at.name())};
-}
-
 std::vector<held_step> path_from(const chain_frame& holder, const section_core& s, const site& at) {
-  std::vector<held_step> path{step(s.label(), at)};
+  std::vector<held_step> path{step_of(s.label(), at)};
   for (const chain_frame* f = here().chain;; f = f->parent) {
-    if (holds_section(*f)) path.push_back(step(label_of(*f), *f->at));
+    if (holds_section(*f)) path.push_back(step_of(label_of(*f), *f->at));
     if (f == &holder) break;
   }
   std::ranges::reverse(path);
@@ -92,8 +88,13 @@ section_name name_of(const chain_frame& f) noexcept {
 }
 
 std::string label_of(const chain_frame& f) {
+  if (f.section == nullptr) return "async_scope";
   const section_name called = name_of(f);
   return label_of(called.name, called.number);
+}
+
+held_step step_of(std::string label, const site& at) {
+  return {{std::move(label), at.where}, std::string(at.name())};
 }
 
 chain_frame* innermost_frame() noexcept {

@@ -34,10 +34,7 @@ const chain_frame* frame_with(const chain_frame* top, const void* node) noexcept
   return nullptr;
 }
 
-held_step step(const chain_frame& f) {
-  return {{f.section == nullptr ? "async_scope" : label_of(f), f.at->where},
-          std::string(f.at->name())};
-}
+held_step step_of(const chain_frame& f) { return step_of(label_of(f), *f.at); }
 
 }  // namespace
 
@@ -217,9 +214,8 @@ bool wait_graph::still_there(const wait& start, const wait* last) noexcept {
 // From the node wanted, along who has what, to what the searching chain has, and back to the node
 // wanted.
 deadlock_error wait_graph::error(const wait& start) const {
-  std::vector<held_step> way{{{start.label(start), start.at->where}, std::string(start.at->name())},
-                             step(*own_)};
-  for (const wait* w = found_; w != &start; w = w->from) way.push_back(step(*w->through));
+  std::vector<held_step> way{step_of(start.label(start), *start.at), step_of(*own_)};
+  for (const wait* w = found_; w != &start; w = w->from) way.push_back(step_of(*w->through));
   std::ranges::reverse(way);
   return deadlock_error(way);
 }

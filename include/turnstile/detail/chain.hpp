@@ -36,6 +36,7 @@ namespace turnstile::detail {
 
 class scope_members;
 class section_core;
+struct held_step;
 
 // Where an execution was asked for, what it calls itself, and whether what it touches is claimed as
 // exclusive.
@@ -138,7 +139,11 @@ struct section_name {
   std::uint32_t number;
 };
 section_name name_of(const chain_frame& f) noexcept;
+// The same for errors; of a member, that it is a scope's.
 std::string label_of(const chain_frame& f);
+
+// A step of the way that an error shows.
+held_step step_of(std::string label, const site& at);
 
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;
