@@ -3,6 +3,7 @@
 // Behind it: lib/base (texts), lib/registry (who finds the paths).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -74,10 +75,30 @@ class exclusive_access_error : public std::logic_error {
   std::shared_ptr<const names> names_;
 };
 
-/// The section was closed before the request was made.
+/// The section was closed before the request was made, or before its predicate ever held.
 class section_closed : public std::runtime_error {
  public:
   explicit section_closed(std::string_view section);
+};
+
+/// As many requests wait in the section as `section_options::max_waiters` allows.
+class section_full : public std::runtime_error {
+ public:
+  section_full(std::string_view section, std::size_t max_waiters);
+};
+
+/// Withdrawn before it started, because a stop was requested.
+class operation_cancelled : public std::runtime_error {
+ public:
+  operation_cancelled();
+  explicit operation_cancelled(std::string_view section);
+};
+
+/// Withdrawn before it started, because its deadline had come; or `timeout` was over.
+class deadline_exceeded : public std::runtime_error {
+ public:
+  deadline_exceeded();
+  explicit deadline_exceeded(std::string_view section);
 };
 
 /// Sets who hears of errors that nobody takes: those of `post`, of a dropped handle or scope.

@@ -4,10 +4,29 @@
 #include <turnstile/executor.hpp>
 #include <turnstile/resource.hpp>
 
+#include <chrono>
+#include <memory>
+#include <stop_token>
 #include <string_view>
 #include <type_traits>
 
 namespace turnstile {
+
+/// No deadline.
+inline constexpr auto never = std::chrono::steady_clock::time_point::max();
+
+/// Refers to a token for the length of the call that it is passed to.
+class stop_ref {
+ public:
+  constexpr stop_ref() noexcept = default;
+  stop_ref(const std::stop_token& token) noexcept : token_(std::addressof(token)) {}
+
+  /// Null: no token was given.
+  constexpr const std::stop_token* token() const noexcept { return token_; }
+
+ private:
+  const std::stop_token* token_ = nullptr;
+};
 
 /// Read inside the call it is passed to.
 struct execute_options {
@@ -18,6 +37,10 @@ struct execute_options {
   /// False: the body only reads what it uses or touches, so other sections that also say so may use
   /// it too.
   bool exclusive_resource_access = true;
+  /// Withdraws the request while it waits. The token is copied in the call.
+  stop_ref stop = {};
+  /// Withdraws the request if its turn has not come by then.
+  std::chrono::steady_clock::time_point deadline = never;
   /// Where the awaiting coroutine goes on; by default where it was running.
   executor_ref resume_on = {};
 };

@@ -9,11 +9,20 @@
 
 namespace turnstile {
 
+/// What becomes of a request that comes when `max_waiters` wait already.
+enum class when_full : unsigned char {
+  refuse,        ///< it gets `section_full`
+  wait_outside,  ///< it waits, in order, to be accepted
+};
+
 /// Read inside the constructor it is passed to; the section copies the name.
 struct section_options {
   std::string_view name = {};     ///< label in errors and statistics; does not share
   executor_ref executor = {};     ///< bodies run only there; default: on whoever drains
   std::size_t ring_capacity = 8;  ///< cells, a power of two; never a limit on waiters
+  std::size_t max_waiters =
+      0;  ///< requests that may wait at once, queued or set aside; 0: no limit
+  when_full on_full = when_full::refuse;  ///< with max_waiters
 };
 
 static_assert(std::is_trivially_destructible_v<section_options>);

@@ -85,6 +85,25 @@ exclusive_access_error::exclusive_access_error(std::shared_ptr<const names> all)
 section_closed::section_closed(std::string_view section)
     : std::runtime_error("turnstile: section \"" + std::string(section) + "\" is closed") {}
 
+section_full::section_full(std::string_view section, std::size_t max_waiters)
+    : std::runtime_error("turnstile: section \"" + std::string(section) + "\" is full: " +
+                         std::to_string(max_waiters) + " requests wait, which is its max_waiters") {
+}
+
+operation_cancelled::operation_cancelled()
+    : std::runtime_error("turnstile: cancelled, because a stop was requested") {}
+
+operation_cancelled::operation_cancelled(std::string_view section)
+    : std::runtime_error("turnstile: a request to section \"" + std::string(section) +
+                         "\" was withdrawn, because a stop was requested") {}
+
+deadline_exceeded::deadline_exceeded()
+    : std::runtime_error("turnstile: the time given to this was over") {}
+
+deadline_exceeded::deadline_exceeded(std::string_view section)
+    : std::runtime_error("turnstile: a request to section \"" + std::string(section) +
+                         "\" was withdrawn, because its deadline came before its turn") {}
+
 void on_unobserved_error(handler h) noexcept { unobserved_handler.store(h, detail::release); }
 
 namespace detail {
