@@ -57,6 +57,11 @@ bool belongs_to(const chain_frame* f, const chain_frame* base) noexcept {
   return true;
 }
 
+// Null: none of its own.
+const std::stop_token* stop_of(const uncounted_frame& f) noexcept {
+  return f.section != nullptr ? nullptr : static_cast<const stop_frame&>(f).stop;
+}
+
 section_name name_of(const section_core& s) noexcept { return {s.name(), s.container(), s.id()}; }
 
 void call(hold_frame& h, const section_name& n) {
@@ -107,6 +112,17 @@ chain_frame* innermost_frame() noexcept {
   return top;
 }
 
+std::stop_token surrounding_stop(const chain_frame* top) noexcept {
+  if (!can_be_stopped(top)) return {};
+  for (const chain_frame* f = top; f != nullptr; f = f->parent) {
+    const std::stop_token* const stop = is_hold(f)
+                                            ? &static_cast<const hold_frame*>(f)->stop
+                                            : stop_of(static_cast<const uncounted_frame&>(*f));
+    if (stop != nullptr && stop->stop_possible()) return *stop;
+  }
+  return {};
+}
+
 void share_hold(chain_frame& top) noexcept {
   // Relaxed: the caller has a share already, so the frame cannot go away meanwhile.
   static_cast<hold_frame&>(top).shares.fetch_add(1, relaxed);
@@ -153,6 +169,7 @@ hold_frame* copy_of(uncounted_frame& f) {
   if (f.copy == nullptr) {
     f.copy = copy_of(f, kept(f.parent));
     if (is_member(&f)) f.copy->scope = static_cast<member_frame&>(f).scope;
+    if (const std::stop_token* const stop = stop_of(f)) f.copy->stop = *stop;
   }
   share_hold(*f.copy);
   return f.copy;
@@ -249,9 +266,10 @@ void adopt_holds(chain_frame& top) noexcept {
     return;
   }
   lowest->parent = std::exchange(here().chain, &top);
-  const std::uint32_t below = lowest->parent == nullptr ? 0 : lowest->parent->mask;
+  const chain_mask below = lowest->parent == nullptr ? 0 : lowest->parent->mask;
   for (chain_frame* f = &top;; f = f->parent) {
-    f->mask |= below;
+    f->mask =
+        (f->mask & ~(stoppable | alternative)) | below;  // what else it was below, it has left
     if (f == lowest) break;
   }
 }

@@ -283,7 +283,7 @@ void take_back(wait& w) noexcept {
 
 void begin_wait(wait& w, chain_frame* by) {
   while (by != nullptr && gone(*by)) by = by->parent;
-  if (by == nullptr) return;
+  if (by == nullptr || need_not_end(by)) return;
   if (w.where == told::not_at_all && told_without_search(w, by)) return;
   const no_search other;
   if (w.where == told::not_at_all) tell(w, by);

@@ -9,6 +9,9 @@
 //   body    lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not counted:
 //           everything of the library's that can see it ends before it does.
 //   member  the root of spawned work's chain (wait_graph.hpp): holds nothing. Not counted either.
+//   stop    on top of what a child of when_any or timeout inherits: holds nothing, and waits below it
+//           end when its token is stopped. Not counted either; a member of a scope that was asked to be
+//           stoppable says the same.
 //   hold    belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
 //           thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
 //   copy    of any of these, counted, for somebody else's coroutine: that may be detached and outlive
@@ -29,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -62,17 +66,27 @@ class site {
   std::size_t size_ = 0;  // the name's, and a bit: shared
 };
 
+// One bit of each section held from here down, which spares most walks; and above 2^32 what else is said
+// from here down.
+using chain_mask = std::uint64_t;
+inline constexpr chain_mask stoppable = chain_mask{1} << 32;  // waits end when a stop is asked for
+inline constexpr chain_mask alternative = chain_mask{1} << 33;  // waits need not end: no edges
+
 struct chain_frame {
-  const section_core* section;  // null in a member's
+  const section_core* section;  // null in a member's, and in a stop frame
   chain_frame* parent;          // owned share if it is a hold
   const site* at;
-  std::uint32_t mask;  // one bit of each section held from here down; spares most walks
+  chain_mask mask;
 };
 
 struct hold_frame;
 
 struct uncounted_frame : chain_frame {
   guarded<hold_frame*> copy{nullptr};  // made by the chain's own threads; owned share
+};
+
+struct alignas(16) stop_frame : uncounted_frame {
+  const std::stop_token* stop = nullptr;  // null: a member of a scope that nobody asked to stop
 };
 
 // Aligned so that a frame's kind can be told from its address: see is_hold.
@@ -89,6 +103,7 @@ struct alignas(16) hold_frame : hold_counts, chain_frame {
   std::string container;  // it may end as soon as the guard is let go
   std::uint32_t number = 0;
   scope_members* scope = nullptr;  // of a member's copy
+  std::stop_token stop;            // of a copy of what has one
   hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
   bool is_copy = false;
 };
@@ -114,14 +129,30 @@ inline void drop(chain_frame* top) noexcept {
 }
 
 // One bit out of 32, from the section's address.
-inline std::uint32_t mask_of(const section_core* s) noexcept {
-  return std::uint32_t{1} << ((reinterpret_cast<std::uintptr_t>(s) >> 8) & 31);
+inline chain_mask mask_of(const section_core* s) noexcept {
+  return chain_mask{1} << ((reinterpret_cast<std::uintptr_t>(s) >> 8) & 31);
 }
 
 // What a frame of `s` says that lies on `below`.
 inline chain_frame frame_on(chain_frame* below, const section_core* s, const site* at) noexcept {
   return {s, below, at, mask_of(s) | (below == nullptr ? 0 : below->mask)};
 }
+
+// What `below` is when waits below it end with `stop`; they need not end otherwise. `stop` outlives it.
+inline stop_frame stop_on(chain_frame* below, const std::stop_token& stop,
+                          const site* at) noexcept {
+  const chain_mask mask = stoppable | alternative | (below == nullptr ? 0 : below->mask);
+  return {{{nullptr, below, at, mask}}, &stop};
+}
+
+inline bool can_be_stopped(const chain_frame* top) noexcept {
+  return top != nullptr && (top->mask & stoppable) != 0;
+}
+inline bool need_not_end(const chain_frame* top) noexcept {
+  return top != nullptr && (top->mask & alternative) != 0;
+}
+// Of the innermost when_any, timeout or scope around; one that never stops if there is none.
+std::stop_token surrounding_stop(const chain_frame* top) noexcept;
 
 // Of a guard that was let go, or of a body that has ended.
 bool gone(const chain_frame& f) noexcept;

@@ -63,9 +63,9 @@ class scope_members;
 struct wait;
 
 // The root of the chain of spawned work, and of each of its parallel children.
-struct alignas(16) member_frame : uncounted_frame {
+struct alignas(16) member_frame : stop_frame {
   member_frame(scope_members& s, const site& where) noexcept
-      : uncounted_frame{{nullptr, nullptr, &where, 0}}, scope(&s) {}
+      : stop_frame{{{nullptr, nullptr, &where, 0}}}, scope(&s) {}
 
   scope_members* scope;
   // Children have inherited it below a guard: when that is gone, several may wait with it. Written
@@ -77,7 +77,7 @@ struct alignas(16) member_frame : uncounted_frame {
 };
 
 inline bool is_member(const chain_frame* f) noexcept {
-  return !is_hold(f) && f->section == nullptr;
+  return !is_hold(f) && f->section == nullptr && (f->mask & alternative) == 0;
 }
 
 // The work of a scope that has not ended.
@@ -143,7 +143,7 @@ inline bool told_without_search(wait& w, chain_frame* by) noexcept {
 }
 
 // A chain is about to wait, whose frames the caller keeps until end_wait. Throws deadlock_error if the
-// wait would never end, and then it is not told. Otherwise end_wait follows, by the waiter, when it
+// wait would never end, and then it is not told. Below an alternative nothing is told. Otherwise end_wait follows, by the waiter, when it
 // goes on.
 void begin_wait(wait& w, chain_frame* by);
 void end_told_wait(wait& w) noexcept;
