@@ -10,6 +10,7 @@
 #include <turnstile/detail/lock_awaiter.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/submitted.hpp>
+#include <turnstile/detail/when_awaiter.hpp>
 #include <turnstile/execute_options.hpp>
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/section_guard.hpp>
@@ -95,9 +96,10 @@ class critical_section {
   ///            that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the thread
   ///            that served it, after the section was released
-  /// Throws     what `body` throws; reentry_error, section_closed and exclusive_access_error at once,
-  ///            when awaited
-  /// Cancel     a running body is never stopped
+  /// Throws     what `body` throws; reentry_error, section_closed, section_full and
+  ///            exclusive_access_error at once, when awaited; operation_cancelled, deadline_exceeded
+  /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope around;
+  ///            at once, whoever holds the section. A running body is never stopped
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
   ///            frame, longer than the awaitable it returns. A plain body allocates nothing
   template <class Body>
@@ -117,6 +119,27 @@ class critical_section {
     return detail::execute_after<std::decay_t<Body>, std::tuple<>, A...>(
         core_, detail::dependencies_access::all(std::move(first)), std::forward<Body>(body), {},
         options, where);
+  }
+
+  /// Runs `body` once `pred()` is true: asked when the request's turn comes, and if it is not true then,
+  /// after every body of the section, oldest request first. The first whose predicate is true runs next,
+  /// before any request not yet started; those behind it in line need not wait for it. `pred` is called
+  /// as part of the section, any number of times, and must not wait. What else changes is noticed at the
+  /// next body.
+  ///
+  /// Order      first come, first served among those whose predicate is true
+  /// Throws     as execute; what `pred` throws; section_closed if the section is closed before `pred` is
+  ///            true; bad_alloc
+  /// Cancel     as execute
+  /// Lifetime   as execute. A request that is set aside allocates
+  template <class Pred, class Body>
+  auto execute_when(Pred&& pred, Body&& body,
+                    const execute_options& options = detail::default_execution,
+                    std::source_location where = std::source_location::current()) {
+    detail::require_safe_inside_co_await<Pred>();
+    detail::require_safe_inside_co_await<Body>();
+    return detail::when_awaiter<std::decay_t<Pred>, std::decay_t<Body>>(
+        core_, std::forward<Pred>(pred), std::forward<Body>(body), options, where);
   }
 
   /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
@@ -155,7 +178,7 @@ class critical_section {
     auto* const s =
         new state(core_, std::forward<Body>(body), options, where, state::purpose::handle);
     auto handle = detail::handle_access::to<detail::body_result_t<std::decay_t<Body>>>(s);
-    if (std::exception_ptr refused = s->send()) s->refuse(std::move(refused));
+    if (std::exception_ptr refused = s->send(options)) s->refuse(std::move(refused));
     return handle;
   }
 
@@ -169,7 +192,7 @@ class critical_section {
     using state = detail::submitted<std::decay_t<Body>>;
     auto* const s =
         new state(core_, std::forward<Body>(body), options, where, state::purpose::nobody);
-    if (std::exception_ptr refused = s->send()) {
+    if (std::exception_ptr refused = s->send(options)) {
       s->discard();
       std::rethrow_exception(std::move(refused));
     }

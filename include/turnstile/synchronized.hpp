@@ -39,7 +39,7 @@ class synchronized_guard {
 
 /// A value of type T and the section that guards it, in one.
 ///
-/// Members behave as those of critical_section, and bodies are called with `T&`.
+/// Members behave as those of critical_section; bodies are called with `T&`, predicates with `const T&`.
 template <class T>
 class synchronized {
   template <class Body>
@@ -70,6 +70,18 @@ class synchronized {
     return detail::execute_after<std::decay_t<Body>, std::tuple<T&>, A...>(
         section_.core_, detail::dependencies_access::all(std::move(first)),
         std::forward<Body>(body), std::tuple<T&>(value_), options, where);
+  }
+
+  template <class Pred, class Body>
+  auto execute_when(Pred&& pred, Body&& body,
+                    const execute_options& options = detail::default_execution,
+                    std::source_location where = std::source_location::current()) {
+    detail::require_safe_inside_co_await<Pred>();
+    detail::require_safe_inside_co_await<Body>();
+    using asked = detail::applied_body<std::decay_t<Pred>, const T&>;
+    return detail::when_awaiter<asked, on_value<Body>>(
+        section_.core_, asked(std::forward<Pred>(pred), {value_}),
+        on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
   template <class Body>

@@ -5,7 +5,9 @@
 #include "executor/hand_back.hpp"
 
 #include <turnstile/detail/request.hpp>
+#include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/thread_pool.hpp>
 
 #include <array>
 #include <cstddef>
@@ -23,11 +25,22 @@ class batch {
   batch(const batch&) = delete;
   batch& operator=(const batch&) = delete;
 
+  // Nothing goes on within this call: who withdraws runs no code of users.
+  void keep_off() noexcept { keeps_off_ = true; }
+  static void post_back(request& r) noexcept {
+    batch one;
+    one.keep_off();
+    one.add(r);
+    one.deliver();
+  }
+
   // What was served for other workers of this thread's pool stays here from now on, or goes back.
   void keep_here(bool keep) noexcept { keep_ = keep; }
 
   void add(request& r) noexcept {
-    if (const executor_ref home = job_access::home(r)) {
+    executor_ref home = job_access::home(r);
+    if (!home && keeps_off_) home = thread_pool::shared();
+    if (home) {
       worker* const to = worker_for(r, home);
       pile& p = pile_for(home, to);
       p.jobs.append(r);
@@ -36,6 +49,9 @@ class batch {
       homeless_.append(r);
     }
   }
+
+  // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back too.
+  void add_pinned(stand_in& s) noexcept { pinned_.append(s); }
 
   // `r` got one of its sections and goes on to the next, in deliver.
   void add_entered(request& r) noexcept { entered_.append(r); }
@@ -48,9 +64,10 @@ class batch {
     return entered_.first == nullptr ? nullptr : static_cast<const job*>(entered_.last);
   }
 
-  // Gives everything that has an executor to it. Allowed while another request is pending, or after
-  // the section was left.
+  // Gives everything that has an executor to it. Allowed while another request is pending, and pinned
+  // if it may be withdrawn, or after the section was left.
   void flush() noexcept {
+    unpin();
     for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);
     used_ = 0;
   }
@@ -90,6 +107,14 @@ class batch {
     std::size_t n;
   };
 
+  void unpin() noexcept {
+    while (pinned_.first != nullptr) {
+      auto& s = stand_in::of(static_cast<request&>(*pinned_.first));
+      pinned_.first = s.next;
+      if (s.unpin()) add(s.behind());  // else s may be gone
+    }
+  }
+
   // Null: the executor may choose.
   worker* worker_for(const request& r, executor_ref home) const noexcept {
     const thread_state& t = here();
@@ -116,7 +141,9 @@ class batch {
   std::size_t used_ = 0;
   list homeless_;
   list entered_;
+  list pinned_;
   bool keep_ = false;
+  bool keeps_off_ = false;
 };
 
 }  // namespace turnstile::detail

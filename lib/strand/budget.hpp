@@ -26,7 +26,7 @@ class budget {
   static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
   static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
 
-  enum class [[nodiscard]] verdict : std::uint8_t { go_on, hand_back, pass_on };
+  enum class [[nodiscard]] verdict : std::uint8_t{go_on, hand_back, pass_on};
 
   explicit budget(int bodies) noexcept : most_bodies_(bodies) {}
 

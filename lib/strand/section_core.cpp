@@ -9,6 +9,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
 #include <turnstile/resource.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -47,18 +48,6 @@ section_core::published said(after_publish what) noexcept {
 
 section_core::closer* const closed_list = reinterpret_cast<section_core::closer*>(1);
 
-// Stands in line for a request that was refused after it had arrived.
-struct nobody : request {
-  nobody() noexcept {
-    start = &never;
-    may_wait = false;
-    back_to = nullptr;
-  }
-  static outcome never(request&) noexcept { return outcome::finished; }
-};
-
-bool is_nobody(const request& r) noexcept { return r.start == &nobody::never; }
-
 }  // namespace
 
 section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
@@ -77,9 +66,10 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
 }
 
 section_core::~section_core() {
-  if (closers_.load(relaxed) != closed_list && ring_.pending() != 0) {
+  if (closers_.load(relaxed) != closed_list && (ring_.pending() != 0 || waits_aside())) {
     contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
   }
+  if (has_aside_) forget_aside();
   delist(*this, id_);
   // Relaxed: everything that was asked of the section comes before its end.
   delete given_.load(relaxed);
@@ -94,6 +84,7 @@ section_core::extras* section_core::keep(std::string_view name, executor_ref exe
 section_core::extras::~extras() {
   if (section_claims* const all = claims.load(relaxed)) end_claims(*all);
   delete measured.load(relaxed);
+  if (stand_in_counts* const c = stand_ins.load(relaxed)) c->drop();
 }
 
 void section_core::set_claims(section_claims& all) const {
@@ -151,19 +142,52 @@ section_statistics section_core::statistics() const noexcept {
   s.refused = refused_.load(relaxed);
   s.held = pending != 0;
   s.waiters = pending <= not_waiting ? 0 : pending - not_waiting;
+  if (const stand_in_counts* const c = known_stand_ins()) {
+    const std::size_t left = c->left_in_line.load(relaxed);
+    s.waiters = (s.waiters <= left ? 0 : s.waiters - left) + c->aside.load(relaxed);
+    s.withdrawn = c->withdrawn.load(relaxed);
+    s.refused += c->closed.load(relaxed);
+  }
   s.most_waiters = most == 0 ? 0 : most - 1;
   return s;
 }
 
-// Places that were given up are passed over at once: nobody's awaiter keeps the section alive for them.
+// Pinned if it is; else done with.
+bool section_core::is_there(stand_in& s) noexcept {
+  if (s.pin()) {
+    s.stands = stand_in::position::neither;
+    return true;
+  }
+  if (s.is_somebodys()) known_stand_ins()->left_in_line.fetch_sub(1, relaxed);
+  s.pass_over();
+  return false;
+}
+
+// What was withdrawn is passed over at once: its awaiter keeps the section alive no more.
 request* section_core::next_awaited() noexcept {
   request* r = ring_.next(mine_);
-  while (r != nullptr && is_nobody(*r)) [[unlikely]] {
-    delete static_cast<nobody*>(r);
-    section_ring::finish(mine_);
-    r = ring_.next(mine_);
-  }
+  while (r != nullptr && stand_in::is_one(*r)) [[unlikely]] {
+      if (is_there(stand_in::of(*r))) break;
+      finish_place();
+      r = ring_.next(mine_);
+    }
   return r;
+}
+
+// The place of what has ended is still ours: what waits apart and may run now runs in it.
+request* section_core::next_after_body(batch& done) noexcept {
+  if (has_aside_) [[unlikely]] {
+    if (stand_in* const s = wake_aside(done)) return s;
+  }
+  finish_place();
+  return next_awaited();
+}
+
+// What was set aside by now need not be looked at when one more is.
+request* section_core::next_after(outcome what, batch& done) noexcept {
+  if (what != outcome::set_aside) return next_after_body(done);
+  finish_place();
+  return next_awaited();
 }
 
 // The loop that everything comes down to: one request after the other, until the section is left,
@@ -173,40 +197,49 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   budget left(most_bodies);
   done.keep_here(this_pace.look(here().bodies, left.begun()));
   while (r != nullptr) {
-    const bool timed = r->accepted_at != 0;
-    if (timed) [[unlikely]]
-      start_time(r->accepted_at);
-    if (r->may_wait) {
-      // The body may go on elsewhere before start returns, so nothing may be owed by then.
-      ring_.account(mine_);
-      done.flush();
+    request* ends = r;  // who is handed back
+    if (r->may_wait) [[unlikely]] {
+      if (stand_in::is_one(*r)) ends = &stand_in::of(*r).behind();
+      if (ends->may_wait) {
+        // The body may go on elsewhere before start returns, so nothing may be owed by then.
+        ring_.account(mine_);
+        done.flush();
+      }
     }
-    switch (r->start(*r)) {
+    const bool timed = ends->accepted_at != 0;
+    if (timed) [[unlikely]]
+      start_time(ends->accepted_at);
+    const outcome what = r->start(*r);
+    switch (what) {
       case outcome::suspended: return own_served;
       case outcome::granted:
-        if (r == own) return true;
-        done.add(*r);
+        if (ends == own) return true;
+        done.add(*ends);
         return own_served;
       case outcome::closed: finish_closing(done); return own_served;
-      case outcome::entered: done.add_entered(*r); return own_served;
-      case outcome::finished: break;
+      case outcome::entered: done.add_entered(*ends); return own_served;
+      case outcome::finished:
+      case outcome::no_body:
+        if (ends == own) {
+          own_served = true;
+        } else {
+          done.add(*ends);
+        }
+        break;
+      case outcome::set_aside: done.add_pinned(*youngest_aside()); break;
+      case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
     }
     if (timed) [[unlikely]]
       end_time();
-    count_execution();
-    section_ring::finish(mine_);
-    if (r == own) {
-      own_served = true;
-    } else {
-      done.add(*r);
-    }
-    r = next_awaited();
+    if (what == outcome::finished) count_execution();
+    r = next_after(what, done);
     if (r == nullptr) break;
     const budget::verdict go = left.after_body();
     if (go == budget::verdict::go_on) continue;
     ring_.account(mine_);
     if (go == budget::verdict::pass_on) {
-      pass_to_executor(*r);  // before what is handed back here: others may take that and overlap
+      pass_to_executor(*r,
+                       done);  // before what is handed back here: others may take that and overlap
       break;
     }
     done.flush();
@@ -220,6 +253,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
 void section_core::finish_closing(batch& done) noexcept {
   std::optional<trampoline> after;
   if (here().bounce == nullptr) after.emplace();
+  if (has_aside_) close_aside(done);
   done.deliver();
   finish_close();
 }
@@ -243,7 +277,20 @@ bool section_core::serve_first(place p, request& r, request* own) noexcept {
 
 void section_core::post_first(place p, request& r) noexcept {
   section_ring::begin(p, mine_);
-  pass_to_executor(r);
+  // Who made it has it pinned, so it is.
+  if (stand_in::is_one(r) && stand_in::of(r).pin()) {
+    stand_in::of(r).stands = stand_in::position::neither;
+  }
+  batch done;
+  pass_to_executor(r, done);
+  done.deliver();
+}
+
+// A guard's or a tried execution's end, or the short way's, while some wait apart.
+void section_core::leave_with_aside(place p) noexcept {
+  section_ring::begin(p, mine_);
+  batch done;
+  go_on(next_after_body(done), done);
 }
 
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
@@ -264,7 +311,7 @@ section_core::published section_core::take_over(request* own, batch& done) noexc
   request* const next = next_awaited();
   if (next == nullptr) return published::waiting;  // the gap is still there
   if (bound_elsewhere()) {
-    pass_to_executor(*next);
+    pass_to_executor(*next, done);
     return published::waiting;
   }
   return serve(next, own, done, budget::callers) ? published::own_served : published::waiting;
@@ -274,7 +321,11 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   const after_publish what = ring_.publish(r, p, mine_);
   if (what == after_publish::closed) return published::closed;
   if (what == after_publish::take_over) {
-    if (request* const next = next_awaited()) pass_to_executor(*next);
+    if (request* const next = next_awaited()) {
+      batch done;
+      pass_to_executor(*next, done);
+      done.deliver();
+    }
   }
   return published::waiting;
 }
@@ -282,7 +333,7 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
 // Without memory for it this ends the program: the line would stop here for ever.
 void section_core::give_up(place p) noexcept {
   if constexpr (section_ring::arrival_is_place) {
-    if (publish_only(*new nobody, p) == published::closed) std::abort();
+    if (publish_only(*new stand_in, p) == published::closed) std::abort();
   }
 }
 
@@ -299,21 +350,23 @@ void section_core::body_finished(request& r) noexcept {
   if (r.accepted_at != 0) [[unlikely]]
     end_time();
   count_execution();
-  section_ring::finish(mine_);
   done.add(r);
-  go_on(next_awaited(), done);
+  go_on(next_after_body(done), done);
 }
 
 void section_core::release_hold() noexcept {
   batch done;
-  go_on(end_hold(true), done);
+  go_on(end_hold(true, done), done);
 }
 
-request* section_core::end_hold(bool executed) noexcept {
+request* section_core::end_hold(bool executed, batch& done) noexcept {
   if (timed()) [[unlikely]]
     end_time();
-  if (executed) count_execution();
-  section_ring::finish(mine_);
+  if (executed) {
+    count_execution();
+    return next_after_body(done);
+  }
+  finish_place();
   return next_awaited();
 }
 
@@ -321,7 +374,7 @@ request* section_core::end_hold(bool executed) noexcept {
 void section_core::serve_on(request& r, batch& done) noexcept {
   if (bound_elsewhere()) {
     done.flush();
-    pass_to_executor(r);
+    pass_to_executor(r, done);
   } else {
     serve(&r, nullptr, done, budget::callers);
   }
@@ -334,13 +387,51 @@ void section_core::go_on(request* r, batch& done) noexcept {
 }
 
 // The caller owns the section and gives it away: it is not touched afterwards.
-void section_core::pass_to_executor(request& r) noexcept {
-  executor_ref to = bound() ? bound_to() : here().runs_on;
-  if (!to) to = job_access::home(r);
-  if (!to) to = thread_pool::shared();
-  ring_.put_back(r, mine_);
-  to.post(*this);
+void section_core::pass_to_executor(request& r, batch& done) noexcept {
+  request* next = &r;
+  while (next != nullptr) {
+    executor_ref to = bound() ? bound_to() : here().runs_on;
+    if (!to) to = job_access::home(*next);
+    if (!to) to = thread_pool::shared();
+    if (!stand_in::is_one(*next)) {
+      ring_.put_back(*next, mine_);
+      return to.post(*this);
+    }
+    stand_in& s = stand_in::of(*next);
+    if (s.is_awake ? pass_awake(s, to) : s.post(to)) return;
+    s.pass_over();
+    done.add_pinned(s);
+    next = next_after_body(done);
+  }
 }
+
+// It may run now, which nobody shall have to find out again: so it is not withdrawn any more.
+bool section_core::pass_awake(stand_in& s, executor_ref to) noexcept {
+  request& who = s.behind();
+  if (!s.take()) return false;
+  ring_.put_back(who, mine_);
+  to.post(*this);
+  return true;
+}
+
+void section_core::serve_posted(stand_in& s) noexcept { serve(&s, nullptr, budget::jobs); }
+
+void section_core::go_past_withdrawn() noexcept {
+  batch done;
+  done.keep_off();
+  finish_place();
+  if (request* const next = next_awaited()) pass_to_executor(*next, done);
+  done.deliver();
+}
+
+stand_in_counts& section_core::stand_ins() const { return made(made(given_).stand_ins); }
+
+stand_in_counts* section_core::known_stand_ins() const noexcept {
+  const extras* const e = given();
+  return e == nullptr ? nullptr : e->stand_ins.load(acquire);  // X1
+}
+
+void section_core::count_withdrawal() const { stand_ins().withdrawn.fetch_add(1, relaxed); }
 
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);

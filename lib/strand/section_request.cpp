@@ -1,8 +1,13 @@
-// section_request.cpp - a request's wait, told to the graph.
+// section_request.cpp - a request's wait, told to the graph; and its withdrawal.
 
 #include <turnstile/detail/section_request.hpp>
 
+#include <memory>
+#include <new>
+
 namespace turnstile::detail {
+
+const stand_in::calls section_request::turn_comes_once{&wait_is_over, nullptr};
 
 std::string section_request::label_of_wanted(const wait& w) {
   return static_cast<const section_core*>(w.wants)->label();
@@ -38,6 +43,55 @@ void section_request::tell_or_leave() {
   } catch (...) {
     section_->give_up(line_);
     throw;
+  }
+}
+
+void section_request::take_what_is_asked(section_request& other) noexcept {
+  if (other.declares()) keep(other.uses_);
+  if (other.is_sent()) resume_on(other.resume_on_);
+  if (other.withdraws()) {
+    ::new (static_cast<void*>(&asked_)) withdrawal_sources(std::move(other.asked_));
+    asks_ |= asks::withdrawal;
+  }
+}
+
+void section_request::end() noexcept {
+  if (phase_ == phase::waiting) {
+    contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
+  }
+  if (withdraws()) std::destroy_at(&asked_);
+}
+
+stand_in* section_request::make_stand_in(const stand_in::calls& c) noexcept {
+  stand_in_ = detail::make_stand_in(*this, *section_, c);
+  if (stand_in_ == nullptr) return nullptr;
+  if (withdraws()) stand_in_->listen_to(asked_);
+  if (can_be_stopped(chain_)) stand_in_->listen_to(surrounding_stop(chain_));
+  return stand_in_;
+}
+
+bool section_request::wait_by(stand_in& s) noexcept {
+  section_core& section = *section_;
+  keep_uses();  // whatever becomes of it: it is accepted
+  if (arrived_ == arrival::owner) {
+    section.post_first(line_, s);  // this may be gone
+  } else if (section.publish_only(s, line_) == section_core::published::closed) {
+    s.close();
+  }
+  if (!s.unpin()) return true;
+  // It was withdrawn meanwhile, and this thread is who brings it back.
+  if (is_sent()) {
+    resume_at_home(*this);  // this may be gone
+    return true;
+  }
+  take_wait_back();
+  stay();
+  return false;
+}
+
+void section_request::throw_if_withdrawn() {
+  if (std::exception_ptr why = std::exchange(stand_in_, nullptr)->let_go()) {
+    std::rethrow_exception(std::move(why));
   }
 }
 

@@ -50,7 +50,8 @@ void several_request::begin(held_section* all) {
       check_reentry();
     }
   }
-  if (declares_) claim_what_nobody_has();
+  if (withdraws()) refuse_if_withdrawn(*section_, asked_);
+  if (declares()) claim_what_nobody_has();
 }
 
 // What one of the sections guards already stays with it; the one entered last claims the rest.
@@ -78,6 +79,7 @@ bool several_request::enter_all() noexcept {
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
 void several_request::go_on(batch& done) noexcept {
   take_wait_back();
+  drop_stand_in();
   while (entered_ != count_) {
     switch (enter(done)) {
       case entry::owned: break;
@@ -101,6 +103,10 @@ several_request::entry several_request::enter(batch& done) noexcept {
   switch (s.arrive(line)) {
     case arrival::owner:
       if (s.bound_elsewhere()) {
+        if (may_be_withdrawn()) {
+          if (stand_in* const in = make_stand_in(turn_comes_often))
+            return wait_by(*in, own, [&] { s.post_first(line, *in); });
+        }
         s.post_first(line, *this);
         return entry::waiting;  // this may be gone
       }
@@ -116,6 +122,12 @@ several_request::entry several_request::enter(batch& done) noexcept {
         return entry::refused;
       }
       accepted();
+      if (may_be_withdrawn()) {
+        if (stand_in* const in = make_stand_in(turn_comes_often))
+          return wait_by(*in, own, [&] {
+            if (s.publish_only(*in, line) == section_core::published::closed) in->close();
+          });
+      }
       if (s.publish(*this, line, done) == section_core::published::closed) {
         if (s.recorded()) forget_execution(s, at_);
         break;
@@ -133,7 +145,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
 // False: it would never end.
 bool several_request::tell_of_wait(section_core::place line) noexcept {
   chain_frame* const by = holds(entered_);
-  if (by == nullptr) return true;
+  if (by == nullptr || ends_by_itself()) return true;
   try {
     tell(by);
     return true;
@@ -142,6 +154,54 @@ bool several_request::tell_of_wait(section_core::place line) noexcept {
     refusal_ = std::current_exception();
     return false;
   }
+}
+
+const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
+
+// In line behind `s`, which `publish` puts there. This may be gone if it waits.
+template <class F>
+several_request::entry several_request::wait_by(stand_in& s, bool* own, F publish) noexcept {
+  keep_uses();
+  publish();
+  if (!s.unpin()) return entry::waiting;
+  be_awaited_again();
+  refusal_ = std::exchange(stand_in_, nullptr)->let_go();
+  own_served_ = own;
+  return entry::refused;
+}
+
+// Of the section that it got.
+void several_request::drop_stand_in() noexcept {
+  if (stand_in_ != nullptr) static_cast<void>(std::exchange(stand_in_, nullptr)->let_go());
+}
+
+// What it holds is left on an executor, since leaving serves others.
+void several_request::withdrawn(request& r) noexcept {
+  auto& self = static_cast<several_request&>(r);
+  self.turn_has_come();
+  self.be_posted(&leave_posted);
+  self.home_ = self.back_on_ ? self.back_on_ : executor_ref(thread_pool::shared());
+}
+
+void several_request::leave_posted(job& j) noexcept {
+  auto& self = static_cast<several_request&>(static_cast<request&>(j));
+  self.be_awaited_again();
+  self.take_wait_back();
+  self.refusal_ = std::exchange(self.stand_in_, nullptr)->let_go();
+  batch done;
+  self.leave(done);
+  done.deliver();
+}
+
+void several_request::be_posted(work what) noexcept {
+  back_by_ = work_;
+  back_on_ = home_;
+  work_ = what;
+}
+
+void several_request::be_awaited_again() noexcept {
+  work_ = back_by_;
+  home_ = back_on_;
 }
 
 std::exception_ptr several_request::refused_by(section_core& s) noexcept {
@@ -168,7 +228,7 @@ void several_request::leave(batch& done) noexcept {
   if (!executed) withdraw_uses();
   for (std::size_t i = entered_; i-- != 0;) {
     end_frame(held_[i].frame);
-    held_[i].next = held_[i].section->end_hold(executed);
+    held_[i].next = held_[i].section->end_hold(executed, done);
   }
   section_core* last = nullptr;
   request* next = nullptr;
@@ -176,7 +236,7 @@ void several_request::leave(batch& done) noexcept {
     if (held_[i].next == nullptr) continue;
     if (last != nullptr) {
       // Different sections can be served at the same time, if there is somebody to do it.
-      here().runs_on ? last->pass_to_executor(*next) : last->serve_on(*next, done);
+      here().runs_on ? last->pass_to_executor(*next, done) : last->serve_on(*next, done);
     }
     last = held_[i].section;
     next = held_[i].next;
@@ -202,20 +262,17 @@ void several_request::body_ended() noexcept {
 
 void several_request::go_on_elsewhere() noexcept {
   own_served_ = nullptr;
-  back_by_ = work_;
-  back_on_ = home_;
+  be_posted(&go_on_posted);
   executor_ref to = section().executor();
   if (!to) to = here().runs_on;
   if (!to) to = home_;
   if (!to) to = thread_pool::shared();
-  work_ = &go_on_posted;
   to.post(*this);  // this may be gone
 }
 
 void several_request::go_on_posted(job& j) noexcept {
   auto& self = static_cast<several_request&>(static_cast<request&>(j));
-  self.work_ = self.back_by_;
-  self.home_ = self.back_on_;
+  self.be_awaited_again();
   batch done;
   self.go_on(done);
   done.deliver();

@@ -22,13 +22,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
  public:
   template <class B>
-  execute_awaiter(section_core& section, B&& body, const execute_options& options,
+  execute_awaiter(section_core & section, B && body, const execute_options& options,
                   const std::source_location& where)
       : section_request(section, options, where), body_(std::forward<B>(body)) {
     if constexpr (may_wait) left_ = nullptr;
   }
 
-  execute_awaiter(execute_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Body>)
+  execute_awaiter(execute_awaiter && other) noexcept(std::is_nothrow_move_constructible_v<Body>)
       : section_request(std::move(other)), body_(std::move(other.body_)) {
     if constexpr (may_wait) left_ = nullptr;
   }
@@ -41,7 +41,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     section_core::place line;
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !is_sent_) [[likely]] {
+      if (arrived == arrival::owner && !is_sent()) [[likely]] {
         run_body(here().chain);
         section.leave(line);
         if (!turn_is_over()) [[likely]]
@@ -64,6 +64,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     suspend_as(h, &begin_body, may_wait);
     tell_if_queued();
     accepted();
+    if ((elsewhere || arrived_ == arrival::queued) && may_be_withdrawn()) [[unlikely]] {
+      if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
+    }
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
@@ -102,13 +105,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     return false;
   }
 
-  TURNSTILE_INLINE void run_body(chain_frame* requester) noexcept {
+  TURNSTILE_INLINE void run_body(chain_frame * requester) noexcept {
     left_ = run_held(*section_, requester, at_, [this] {
       got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
     });
   }
 
-  static outcome begin_body(request& r) noexcept {
+  static outcome begin_body(request & r) noexcept {
     auto& self = static_cast<execute_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();
@@ -124,7 +127,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   result<value> got_;
   chain_frame* left_;  // guards that the body left behind; a plain body always says
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execute_awaiter>,
-                                           no_waiting_body> waiting_;
+                                           no_waiting_body>
+      waiting_;
 };
 
 }  // namespace turnstile::detail

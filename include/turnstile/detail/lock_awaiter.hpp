@@ -14,10 +14,10 @@ template <class Guard, class... Data>
 class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaiter
     : private section_request {
  public:
-  lock_awaiter(section_core& section, const execute_options& options,
+  lock_awaiter(section_core & section, const execute_options& options,
                const std::source_location& where, Data*... data) noexcept
       : section_request(section, options, where), data_(data...) {}
-  lock_awaiter(lock_awaiter&& other) noexcept
+  lock_awaiter(lock_awaiter && other) noexcept
       : section_request(std::move(other)), data_(other.data_) {}
   ~lock_awaiter() {
     if (hold_ != nullptr) drop(hold_);
@@ -44,6 +44,9 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     suspend_as(h, &grant, true);
     tell_if_queued();
     accepted();
+    if (arrived_ == arrival::queued && may_be_withdrawn()) [[unlikely]] {
+      if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
+    }
     section_core& section = *section_;  // this may be gone after publishing
     if (arrived_ == arrival::owner) {
       return !section.serve_first(line_, *this, own) || stay_here(h);
@@ -56,7 +59,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     refuse_late();
   }
 
-  Guard await_resume() noexcept {
+  Guard await_resume() {
     waited();
     return std::apply(
         [this](Data*... data) {
@@ -66,7 +69,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   }
 
  private:
-  static outcome grant(request& r) noexcept {
+  static outcome grant(request & r) noexcept {
     auto& self = static_cast<lock_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();

@@ -11,6 +11,7 @@
 //             a section_guard        its unlock goes on serving (release_hold)
 //             one of several         several_request.hpp: the end of its body goes on serving
 //             nobody yet             parked: the publisher that is missing will own it
+//             a posted stand-in      stand_in.hpp: whoever runs it, or withdraws it, owns the section
 //             its end                closed and the closing request served
 //           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
 //           release and acquire).
@@ -61,6 +62,8 @@ using section_ring = ticket_ring;
 
 class batch;
 struct section_claims;
+class stand_in;
+struct stand_in_counts;
 class times;
 
 // What errors call a section: its name, or `section #7`.
@@ -128,6 +131,8 @@ class section_core : private job {
   // The uncontended end, after arrive said owner and the body ran.
   TURNSTILE_INLINE void leave(place p) noexcept {
     count_execution();
+    if (has_aside_) [[unlikely]]
+      return leave_with_aside(p);
     if (!ring_.leave(p, mine_)) [[unlikely]]
       serve_next();
   }
@@ -141,7 +146,7 @@ class section_core : private job {
   void hold_first(place p) noexcept { ring_.begin(p, mine_); }
 
   // After arrive said queued.
-  enum class [[nodiscard]] published : std::uint8_t { waiting, own_served, closed };
+  enum class [[nodiscard]] published : std::uint8_t{waiting, own_served, closed};
   published publish(request& r, place p, request* own) noexcept;
   // The same; what is handed back or goes on is left in `done`.
   published publish(request& r, place p, batch& done) noexcept;
@@ -150,6 +155,15 @@ class section_core : private job {
 
   // After arrive said queued, by who does not want its place any more.
   void give_up(place p) noexcept;
+
+  // Made when the first one is. Throws bad_alloc.
+  stand_in_counts& stand_ins() const;
+  // By the owner: what waits apart until it may run. After every body those are looked at, oldest first.
+  void set_aside(stand_in& s) noexcept;
+  // Whoever withdrew a posted request owns the section, and leaves it or passes it on.
+  void go_past_withdrawn() noexcept;
+  // By the job of a posted request.
+  void serve_posted(stand_in& s) noexcept;
 
   // Closing takes a place in line like any request; the one that gets it adds its closer and then
   // serves or publishes a request whose outcome is `closed`.
@@ -160,11 +174,12 @@ class section_core : private job {
   void release_hold() noexcept;
   // The same in two halves, for who holds several sections. What comes next, and nothing if the
   // section was left; it is owed a serve_on or pass_to_executor.
-  request* end_hold(bool executed) noexcept;
+  request* end_hold(bool executed, batch& done) noexcept;
   void serve_on(request& r, batch& done) noexcept;
-  void pass_to_executor(request& r) noexcept;
+  void pass_to_executor(request& r, batch& done) noexcept;
 
   void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
+  void count_withdrawal() const;
   void count_execution() noexcept {
     executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
     ++here().bodies;
@@ -189,6 +204,8 @@ class section_core : private job {
     const std::string container;
     atomic<section_claims*> claims{nullptr};
     atomic<times*> measured{nullptr};
+    atomic<stand_in_counts*> stand_ins{nullptr};
+    guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
   };
 
   enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4 };
@@ -208,13 +225,27 @@ class section_core : private job {
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
+  void leave_with_aside(place p) noexcept;
+  void finish_place() noexcept { section_ring::finish(mine_); }
   request* next_awaited() noexcept;
+  bool is_there(stand_in& s) noexcept;
+  request* next_after_body(batch& done) noexcept;
+  request* next_after(outcome what, batch& done) noexcept;
+  bool pass_awake(stand_in& s, executor_ref to) noexcept;
+  stand_in* wake_aside(batch& done) noexcept;
+  stand_in* youngest_aside() const noexcept;
+  void take_from_aside(stand_in& s) noexcept;
+  void close_aside(batch& done) noexcept;
+  void forget_aside() noexcept;
+  bool waits_aside() const noexcept;
+  stand_in_counts* known_stand_ins() const noexcept;  // null: there were none yet
   void go_on(request* r, batch& done) noexcept;
   void finish_closing(batch& done) noexcept;
 
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
   atomic<std::uint8_t> special_;
+  guarded<bool> has_aside_{false};          // only the owner
   statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.

@@ -5,6 +5,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
@@ -13,6 +14,8 @@
 #include <coroutine>
 #include <memory>
 #include <source_location>
+#include <stop_token>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -23,7 +26,8 @@ class section_request : protected suspended<request> {
   const site& place() const noexcept { return at_; }
 
  protected:
-  enum class phase : unsigned char { fresh, moved_from, awaited, served, waiting };
+  // Nothing is left to be done for one that was awaited, and has asked for nothing.
+  enum class phase : unsigned char { awaited, fresh, moved_from, served, waiting };
 
   TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
                                    const std::source_location& where) noexcept
@@ -31,21 +35,19 @@ class section_request : protected suspended<request> {
     if (!options.uses.empty()) declare(options.uses);
     if (options.resume_on) [[unlikely]]
       resume_on(options.resume_on);
+    if (may_withdraw(options)) withdraw_on(options);
   }
 
   section_request(section_request&& other) noexcept : section_(other.section_), at_(other.at_) {
-    if (other.declares_) [[unlikely]]
-      keep(other.uses_);
-    if (other.is_sent_) [[unlikely]]
-      resume_on(other.resume_on_);
+    if (other.asks_ != 0) [[unlikely]]
+      take_what_is_asked(other);
     if (other.phase_ != phase::fresh) misused(other.phase_);
     other.phase_ = phase::moved_from;
   }
 
   ~section_request() {
-    if (phase_ == phase::waiting) [[unlikely]] {
-      contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
-    }
+    if ((static_cast<unsigned>(phase_) | asks_) != 0) [[unlikely]]
+      end();
   }
 
   // Before anything is claimed. Throws what refuses the request.
@@ -54,14 +56,19 @@ class section_request : protected suspended<request> {
       misused(phase_);
     phase_ = phase::awaited;
     if (const chain_frame* const top = here().chain; top != nullptr && top->mask != 0) [[unlikely]]
-      check_reentry();
+      check_chain();
   }
 
-  // The last thing before the request is made. True: some of that is new, and the request's turn has
-  // to keep it; refuse withdraws it.
-  TURNSTILE_INLINE bool claim_uses() { return declares_ && claim_declared(); }
+  // The last thing before the request is made. Throws if it was withdrawn already. True: some of what
+  // it uses is new, and the request's turn has to keep it; refuse withdraws it.
+  TURNSTILE_INLINE bool claim_uses() {
+    if (asks_ == 0) [[likely]]
+      return false;
+    if (withdraws()) refuse_if_withdrawn(*section_, asked_);
+    return declares() && claim_declared();
+  }
   TURNSTILE_INLINE void keep_uses() noexcept {
-    if (claims_are_new_) [[unlikely]]
+    if (std::exchange(claims_are_new_, false)) [[unlikely]]
       keep_claims(*section_, uses_, at_.exclusive());
   }
 
@@ -69,17 +76,32 @@ class section_request : protected suspended<request> {
     if (claims_are_new_) withdraw_claims(*section_, uses_, at_.exclusive());
   }
 
-  bool must_hop() const noexcept { return is_sent_ && resume_on_ != here().runs_on; }
+  bool declares() const noexcept { return (asks_ & asks::uses) != 0; }
+  bool is_sent() const noexcept { return (asks_ & asks::resume_on) != 0; }
+  bool withdraws() const noexcept { return (asks_ & asks::withdrawal) != 0; }
+  bool must_hop() const noexcept { return is_sent() && resume_on_ != here().runs_on; }
 
   template <class P>
   void suspend_as(std::coroutine_handle<P> h, step start, bool may_wait) noexcept {
-    this->suspend(h, is_sent_ ? resume_on_ : here().runs_on);
-    back_to = is_sent_ ? nullptr : home_worker();
+    this->suspend(h, is_sent() ? resume_on_ : here().runs_on);
+    back_to = is_sent() ? nullptr : home_worker();
     this->start = start;
     this->may_wait = may_wait;
     told_ = false;
     accepted_at = 0;
+    stand_in_ = nullptr;
     phase_ = phase::waiting;
+  }
+
+  // It may have to go before its turn, once the coroutine is suspended.
+  bool may_be_withdrawn() const noexcept { return withdraws() || can_be_stopped(chain_); }
+  // Null: there was no memory for it, and the request waits as any other.
+  stand_in* make_stand_in(const stand_in::calls& c) noexcept;
+  // After it arrived. True: the coroutine stays suspended, and this may be gone.
+  bool wait_by(stand_in& s) noexcept;
+  static const stand_in::calls turn_comes_once;
+  static void wait_is_over(request& r) noexcept {
+    static_cast<section_request&>(r).turn_has_come();
   }
 
   // The request was served by this very call: the coroutine need not suspend, unless others wait for
@@ -88,6 +110,14 @@ class section_request : protected suspended<request> {
   bool stay_here(std::coroutine_handle<P> h) noexcept {
     give_up_waiting();
     return turn_is_over() && give_turn(h);
+  }
+  // The same for one that may have been set aside meanwhile, behind a stand-in.
+  template <class P>
+  bool go_on_here(std::coroutine_handle<P> h) noexcept {
+    if (stand_in_ == nullptr) return stay_here(h);
+    take_wait_back();
+    stay();
+    return false;
   }
   void give_up_waiting() noexcept {
     take_wait_back();
@@ -98,15 +128,18 @@ class section_request : protected suspended<request> {
   // After it arrived, and before anything else is known of it: if it has to wait, the graph is told.
   // Throws deadlock_error if that would never end; its place in line is left to nobody.
   void tell_if_queued() {
-    if (arrived_ == arrival::queued && chain_ != nullptr) [[unlikely]]
+    if (arrived_ == arrival::queued && chain_ != nullptr && !ends_by_itself()) [[unlikely]]
       tell_or_leave();
   }
+  bool ends_by_itself() const noexcept { return withdraws() && asked_.deadline != never; }
+
   // By whoever serves it, when its turn has come and before anything is done with the section.
   void turn_has_come() noexcept {
     if (told_) over_.store(true, release);  // G1
   }
   // By the waiter when it goes on.
-  TURNSTILE_INLINE void waited() noexcept {
+  // Throws if it was withdrawn.
+  TURNSTILE_INLINE void waited() {
     if (phase_ != phase::awaited) [[unlikely]]
       came_back();
   }
@@ -145,7 +178,7 @@ class section_request : protected suspended<request> {
   // After arrive said owner or queued.
   void accepted() noexcept {
     if (section_->watched()) [[unlikely]]
-      accepted_at = section_->accept_watched(at_, declares_ ? uses_ : resource_list{});
+      accepted_at = section_->accept_watched(at_, declares() ? uses_ : resource_list{});
   }
 
   // The section was closed between arriving and publishing.
@@ -161,6 +194,12 @@ class section_request : protected suspended<request> {
     throw section_closed(section_->label());
   }
 
+  TURNSTILE_COLD void check_chain() {
+    check_reentry();
+    if (can_be_stopped(here().chain)) {
+      refuse_if_stopped(*section_, surrounding_stop(here().chain));
+    }
+  }
   TURNSTILE_COLD void check_reentry() {
     try {
       refuse_if_held(*section_, at_);
@@ -171,6 +210,12 @@ class section_request : protected suspended<request> {
     }
   }
 
+  struct asks {
+    static constexpr std::uint8_t uses = 1;
+    static constexpr std::uint8_t resume_on = 2;
+    static constexpr std::uint8_t withdrawal = 4;
+  };
+
   section_core* section_;
   // These are looked at by whoever serves it, with the chain beside them.
   guarded<bool> told_;  // written by suspend_as
@@ -178,19 +223,23 @@ class section_request : protected suspended<request> {
     atomic<bool> over_;  // of a wait that was told
   };
   site at_;
-  // Most executions say neither, and one word says so: a store more is seen in bench/uncontended.
+  // Most executions say none of it, and one word says so: a store more is seen in bench/uncontended.
   union {
-    resource_list uses_;  // if it declares_
+    resource_list uses_;  // if it declares some that the section may not have claimed yet
   };
   union {
-    executor_ref resume_on_;  // if it is_sent_
+    executor_ref resume_on_;  // if it is sent somewhere
+  };
+  union {
+    withdrawal_sources asked_;  // if it says how it may be withdrawn
   };
   phase phase_ = phase::fresh;
+  std::uint8_t asks_ = 0;
   bool claims_are_new_ = false;
-  bool declares_ = false;  // what the section may not have claimed yet
-  bool is_sent_ = false;
   arrival arrived_;
   section_core::place line_;
+
+  stand_in* stand_in_;  // written by suspend_as
 
   // What the graph knows of the wait. Made when it is told: what need not wait does not pay for it.
   union {
@@ -206,19 +255,29 @@ class section_request : protected suspended<request> {
   void keep_unless_claimed(const resource_list& uses) noexcept;
   void keep(const resource_list& uses) noexcept {
     ::new (static_cast<void*>(&uses_)) resource_list(uses);
-    declares_ = true;
+    asks_ |= asks::uses;
   }
   void resume_on(executor_ref e) noexcept {
     ::new (static_cast<void*>(&resume_on_)) executor_ref(e);
-    is_sent_ = true;
+    asks_ |= asks::resume_on;
   }
+  void withdraw_on(const execute_options& options) noexcept {
+    ::new (static_cast<void*>(&asked_)) withdrawal_sources(options);
+    asks_ |= asks::withdrawal;
+  }
+  void take_what_is_asked(section_request& other) noexcept;
+  void throw_if_withdrawn();
+  void end() noexcept;
   static std::string label_of_wanted(const wait& w);
   void search(chain_frame* by);
   void tell_or_leave();
   void tell_or_stay();
-  void came_back() noexcept {
-    if (phase_ == phase::waiting) take_wait_back();
+  void came_back() {
+    const bool waited = phase_ == phase::waiting;
     phase_ = phase::awaited;
+    if (!waited) return;
+    take_wait_back();
+    if (stand_in_ != nullptr) throw_if_withdrawn();
   }
   bool claim_declared() {
     try {

@@ -8,6 +8,7 @@
 //             entering k --arrive = queued---> in line at k    this may be gone after publishing
 //             entering k --refused-----------> leaving         by enter
 //             in line at k --its turn--------> entering k+1    by whoever serves k, through its batch
+//             in line at k --withdrawn-------> leaving         on an executor (stand_in.hpp)
 //             all entered --the body's end---> leaving --all left or passed on--> handed back
 //
 //           All requests enter in one order: sections bound to an executor last, else by number. So no
@@ -89,7 +90,7 @@ class several_request : protected section_request {
  private:
   friend void enter_next_sections(batch& done) noexcept;
 
-  enum class [[nodiscard]] entry : unsigned char { owned, waiting, refused };
+  enum class [[nodiscard]] entry : unsigned char{owned, waiting, refused};
 
   // The chain once the first `n` are entered.
   chain_frame* holds(std::size_t n) noexcept { return n == 0 ? chain_ : &held_[n - 1].frame; }
@@ -106,6 +107,14 @@ class several_request : protected section_request {
   void claim_what_nobody_has();
   static std::exception_ptr refused_by(section_core& s) noexcept;
   bool tell_of_wait(section_core::place line) noexcept;
+  template <class F>
+  entry wait_by(stand_in& s, bool* own, F publish) noexcept;
+  void drop_stand_in() noexcept;
+  static const stand_in::calls turn_comes_often;
+  static void withdrawn(request& r) noexcept;
+  static void leave_posted(job& j) noexcept;
+  void be_posted(work what) noexcept;
+  void be_awaited_again() noexcept;
   void leave(batch& done) noexcept;
   void hand_back(batch& done) noexcept;
   void go_on_elsewhere() noexcept;

@@ -24,6 +24,7 @@
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/looking.hpp>
+#include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
@@ -114,7 +115,7 @@ template <class R>
 class [[nodiscard("nothing is waited for until the result is awaited")]] handle_awaiter
     : private suspended<job> {
  public:
-  explicit handle_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
+  explicit handle_awaiter(submitted_result<R> & state) noexcept : state_(&state) {}
   handle_awaiter(const handle_awaiter&) = default;
   ~handle_awaiter() {
     if (waiting_) misused("a coroutine is destroyed while it waits for a handle");
@@ -219,15 +220,18 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
 
   // What it is refused with, and then nothing was done; null if nothing. The body never runs inside
   // the call.
-  std::exception_ptr send() noexcept {
+  std::exception_ptr send(const execute_options& options) noexcept {
     section_core& section = *this->section_;
     try {
+      if (may_withdraw(options)) refuse_if_withdrawn(section, withdrawal_sources(options));
       claims_are_new_ = !uses_.empty() && claim(section, uses_, this->at_.exclusive());
-    } catch (...) {
+    } catch (const exclusive_access_error&) {
       section.count_refusal();
       return std::current_exception();
+    } catch (...) {
+      return std::current_exception();
     }
-    if (send_in_line()) return nullptr;
+    if (send_in_line(options)) return nullptr;
     if (claims_are_new_) withdraw_claims(section, uses_, this->at_.exclusive());
     section.count_refusal();
     return std::make_exception_ptr(section_closed(section.label()));
@@ -246,20 +250,54 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
 
  private:
   // False: the section is closed. Otherwise this may be gone.
-  bool send_in_line() noexcept {
+  bool send_in_line(const execute_options& options) noexcept {
+    section_core& section = *this->section_;
     section_core::place line;
-    const arrival arrived = this->section_->arrive(line);
+    const arrival arrived = section.arrive(line);
     if (arrived == arrival::closed) return false;
-    if (this->section_->watched()) [[unlikely]]
-      request::accepted_at = this->section_->accept_watched(this->at_, uses_);
-    if (arrived == arrival::owner) {
-      this->section_->post_first(line, *this);
+    if (section.watched()) [[unlikely]]
+      request::accepted_at = section.accept_watched(this->at_, uses_);
+    if (stand_in* const s = make_stand_in(options)) {
+      send_by(*s, arrived, line);
       return true;
     }
-    if (this->section_->publish_only(*this, line) != section_core::published::closed) return true;
-    if (this->section_->recorded()) forget_execution(*this->section_, this->at_);
+    if (arrived == arrival::owner) {
+      section.post_first(line, *this);
+      return true;
+    }
+    if (section.publish_only(*this, line) != section_core::published::closed) return true;
+    if (section.recorded()) forget_execution(section, this->at_);
     return false;
   }
+
+  // Null: it cannot be withdrawn, or there was no memory for that.
+  stand_in* make_stand_in(const execute_options& options) noexcept {
+    if (!may_withdraw(options)) return nullptr;
+    stand_in_ = detail::make_stand_in(*this, *this->section_, when_withdrawn);
+    if (stand_in_ != nullptr) stand_in_->listen_to(withdrawal_sources(options));
+    return stand_in_;
+  }
+
+  // This may be gone afterwards.
+  void send_by(stand_in& s, arrival arrived, section_core::place line) noexcept {
+    section_core& section = *this->section_;
+    keep_new_claims();
+    if (arrived == arrival::owner) {
+      section.post_first(line, s);
+    } else if (section.publish_only(s, line) == section_core::published::closed) {
+      s.close();
+    }
+    if (s.unpin()) deliver(*this);
+  }
+
+  void keep_new_claims() noexcept {
+    if (std::exchange(claims_are_new_, false)) {
+      keep_claims(*this->section_, uses_, this->at_.exclusive());
+    }
+  }
+
+  static constexpr stand_in::calls when_withdrawn{
+      [](request& r) noexcept { static_cast<submitted&>(r).body_over(); }, nullptr};
 
   ~submitted() override {
     if (left_ != nullptr) drop_hold(*left_);
@@ -267,7 +305,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
 
   static outcome begin_body(request& r) noexcept {
     auto& self = static_cast<submitted&>(r);
-    if (self.claims_are_new_) keep_claims(*self.section_, self.uses_, self.at_.exclusive());
+    self.keep_new_claims();
     if constexpr (may_wait_) {
       return self.waiting_.start(self, self.body_, nullptr);
     } else {
@@ -279,14 +317,22 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     }
   }
 
-  static void deliver(job& j) noexcept { static_cast<submitted&>(j).end(); }
+  static void deliver(job& j) noexcept {
+    auto& self = static_cast<submitted&>(static_cast<request&>(j));
+    if (self.stand_in_ != nullptr) [[unlikely]] {
+      if (std::exception_ptr why = self.stand_in_->let_go()) self.got_.fail(std::move(why));
+    }
+    self.end();
+  }
 
   Body body_;
   resource_list uses_;
   bool claims_are_new_ = false;
+  stand_in* stand_in_ = nullptr;
   chain_frame* left_ = nullptr;
   [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, submitted>,
-                                           no_waiting_body> waiting_;
+                                           no_waiting_body>
+      waiting_;
 };
 
 // Makes handles.

@@ -1,0 +1,151 @@
+// when_awaiter.hpp - what co_await section.execute_when(pred, body) does.
+//
+// The request waits in line as any other. When its turn comes the predicate is asked, as part of the
+// section; if it says no, the request is set aside (lib/strand/aside.cpp), behind a stand-in, and asked
+// again after each body.
+#pragma once
+
+#include <turnstile/detail/body.hpp>
+#include <turnstile/detail/section_request.hpp>
+
+#include <coroutine>
+#include <functional>
+#include <new>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+template <class Pred, class Body>
+class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
+    : private section_request {
+  using value = body_result_t<Body>;
+  static constexpr bool may_wait = waits<Body>;
+  static_assert(!awaitable<returned<Pred>>, "a predicate must not wait");
+  static_assert(std::is_convertible_v<returned<Pred>, bool>, "a predicate says yes or no");
+
+ public:
+  template <class P, class B>
+  when_awaiter(section_core & section, P && pred, B && body, const execute_options& options,
+               const std::source_location& where)
+      : section_request(section, options, where),
+        pred_(std::forward<P>(pred)),
+        body_(std::forward<B>(body)) {}
+
+  when_awaiter(when_awaiter && other) noexcept(std::is_nothrow_move_constructible_v<Pred> &&
+                                               std::is_nothrow_move_constructible_v<Body>)
+      : section_request(std::move(other)),
+        pred_(std::move(other.pred_)),
+        body_(std::move(other.body_)) {}
+
+  bool await_ready() {
+    begin();
+    claim_uses();
+    arrived_ = section_->arrive(line_);
+    if (arrived_ == arrival::closed) refuse();
+    return false;
+  }
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    const bool elsewhere = section_->bound_elsewhere();
+    request* const own = elsewhere || must_hop() ? nullptr : this;
+    suspend_as(h, &ask, may_wait);
+    accepted();
+    if ((elsewhere || arrived_ == arrival::queued) && may_be_withdrawn()) [[unlikely]] {
+      start = &run_body;
+      if (stand_in* const s = make_stand_in(asks_first)) return wait_by(*s);
+      start = &ask;
+    }
+    section_core& section = *section_;  // this may be gone after publishing or posting
+    if (arrived_ == arrival::owner) {
+      if (elsewhere) {
+        section.post_first(line_, *this);
+        return true;
+      }
+      return !section.serve_first(line_, *this, own) || go_on_here(h);
+    }
+    switch (section.publish(*this, line_, own)) {
+      case section_core::published::waiting: return true;
+      case section_core::published::own_served: return go_on_here(h);
+      case section_core::published::closed: break;
+    }
+    refuse_late();
+  }
+
+  value await_resume() {
+    waited();
+    if (left_ != nullptr) [[unlikely]]
+      adopt_holds(*left_);
+    return got_.take();
+  }
+
+  // For waiting_body.
+  using section_request::place;
+  using section_request::section;
+  void body_ended() noexcept { section_->body_finished(*this); }
+  result<value>& got() noexcept { return got_; }
+  chain_frame*& left_behind() noexcept { return left_; }
+
+ private:
+  static when_awaiter& of(request & r) noexcept { return static_cast<when_awaiter&>(r); }
+
+  // Yes, or the predicate threw: then the request ends with that.
+  bool may_run_now() noexcept {
+    bool yes = true;
+    left_ = run_held(*section_, chain_, at_, [this, &yes] {
+      try {
+        yes = static_cast<bool>(std::invoke(pred_));
+      } catch (...) {
+        got_.fail(std::current_exception());
+      }
+    });
+    if (left_ != nullptr) [[unlikely]]
+      drop_hold(*std::exchange(left_, nullptr));
+    return yes;
+  }
+
+  // Its turn in line.
+  static outcome ask(request & r) noexcept {
+    when_awaiter& self = of(r);
+    if (self.may_run_now()) return run_body(r);
+    self.start = &run_body;
+    stand_in* const s = self.make_stand_in(asks_first);
+    if (s == nullptr) {
+      self.got_.fail(std::make_exception_ptr(std::bad_alloc()));
+      return outcome::no_body;
+    }
+    self.keep_uses();
+    self.section_->set_aside(*s);
+    return outcome::set_aside;
+  }
+
+  // It may run now.
+  static outcome run_body(request & r) noexcept {
+    when_awaiter& self = of(r);
+    self.keep_uses();
+    if (self.got_.failed()) return outcome::no_body;
+    if constexpr (may_wait) {
+      return self.waiting_.start(self, self.body_, self.chain_);
+    } else {
+      self.left_ = run_held(*self.section_, self.chain_, self.at_, [&self] {
+        self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
+      });
+      return outcome::finished;
+    }
+  }
+
+  static constexpr stand_in::calls asks_first{
+      [](request&) noexcept {}, [](request& r) noexcept { return of(r).may_run_now(); }};
+
+  Pred pred_;
+  Body body_;
+  result<value> got_;
+  chain_frame* left_ = nullptr;  // guards that the body left behind
+  [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, when_awaiter>,
+                                           no_waiting_body>
+      waiting_;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,107 @@
+// aside.cpp - requests that wait apart until they may run: execute_when.
+//
+// A ring of stand-ins, oldest first, that only the owner touches. Those withdrawn stay in it until the
+// owner looks at them again. What may run is asked with the frame pinned; what it says holds until
+// another body has run, so the first that may run runs next, in the place of the body that has ended.
+// That body's request is not handed back before, so the pins of those that may not run can be given up
+// at once.
+
+#include "strand/batch.hpp"
+
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
+
+namespace turnstile::detail {
+
+void section_core::set_aside(stand_in& s) noexcept {
+  extras& e = *given_.load(relaxed);  // made by expect_withdrawals
+  stand_in* const oldest = e.oldest_aside;
+  if (oldest == nullptr) {
+    e.oldest_aside = &s;
+    s.older = &s;
+    s.younger = &s;
+  } else {
+    stand_in* const youngest = oldest->older;
+    s.older = youngest;
+    s.younger = oldest;
+    youngest->younger = &s;
+    oldest->older = &s;
+  }
+  s.stands = stand_in::position::aside;
+  has_aside_ = true;
+  known_stand_ins()->aside.fetch_add(1, relaxed);
+}
+
+stand_in* section_core::youngest_aside() const noexcept {
+  return given_.load(relaxed)->oldest_aside->older;
+}
+
+bool section_core::waits_aside() const noexcept {
+  return has_aside_ && known_stand_ins()->aside.load(relaxed) != 0;
+}
+
+void section_core::take_from_aside(stand_in& s) noexcept {
+  extras& e = *given_.load(relaxed);
+  stand_in* const younger = s.younger;
+  if (younger == &s) {
+    e.oldest_aside = nullptr;
+    has_aside_ = false;
+    return;
+  }
+  stand_in* const older = s.older;
+  older->younger = younger;
+  younger->older = older;
+  if (e.oldest_aside == &s) e.oldest_aside = younger;
+}
+
+// Pinned then, and no longer set aside.
+stand_in* section_core::wake_aside(batch& done) noexcept {
+  extras& e = *given_.load(relaxed);
+  stand_in* s = e.oldest_aside;
+  const stand_in* const last = s->older;
+  for (bool at_end = false; !at_end;) {
+    at_end = s == last;
+    stand_in* const younger = s->younger;
+    if (!s->pin()) {
+      take_from_aside(*s);
+      s->pass_over();
+    } else if (s->may_run()) {
+      take_from_aside(*s);
+      s->stands = stand_in::position::neither;
+      s->is_awake = true;
+      known_stand_ins()->aside.fetch_sub(1, relaxed);
+      return s;
+    } else if (s->unpin()) {
+      done.add(s->behind());
+    }
+    s = younger;
+  }
+  return nullptr;
+}
+
+// What may not run yet never will.
+void section_core::close_aside(batch& done) noexcept {
+  extras& e = *given_.load(relaxed);
+  while (has_aside_) {
+    stand_in& s = *e.oldest_aside;
+    take_from_aside(s);
+    if (s.pin()) {
+      s.close();
+      done.add_pinned(s);
+    } else {
+      s.pass_over();
+    }
+  }
+}
+
+// At the section's end: they are all withdrawn.
+void section_core::forget_aside() noexcept {
+  extras& e = *given_.load(relaxed);
+  while (has_aside_) {
+    stand_in& s = *e.oldest_aside;
+    take_from_aside(s);
+    s.pass_over();
+  }
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,220 @@
+// stand_in.cpp - asking a request to go, and whose turn it is to let it. The protocol is in the header.
+
+#include "strand/batch.hpp"
+
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
+#include <turnstile/errors.hpp>
+#include <turnstile/execute_options.hpp>
+#include <turnstile/thread_pool.hpp>
+
+#include <new>
+#include <utility>
+
+namespace turnstile::detail {
+
+stand_in::stand_in(request& who, section_core& section, const calls& c)
+    : word_(one_pin),
+      who_(&who),
+      section_(&section),
+      calls_(&c),
+      counts_(&section.stand_ins()),
+      label_(section.label()) {
+  counts_->share();
+  start = &step;
+  may_wait = true;
+  back_to = nullptr;
+  accepted_at = 0;
+  work_ = &run_job;
+  home_ = job_access::home(who);
+}
+
+stand_in::stand_in() noexcept
+    : word_(withdrawn | awaiter_done),
+      who_(nullptr),
+      section_(nullptr),
+      calls_(nullptr),
+      counts_(nullptr) {
+  start = &step;
+  may_wait = true;
+  back_to = nullptr;
+  accepted_at = 0;
+}
+
+stand_in::~stand_in() {
+  if (counts_ != nullptr) counts_->drop();
+}
+
+std::exception_ptr stand_in::error(withdrawal why) const noexcept {
+  try {
+    if (why == withdrawal::closed) throw section_closed(label_);
+    if (why == withdrawal::expired) throw deadline_exceeded(label_);
+    throw operation_cancelled(label_);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void stand_in::listen_to(const withdrawal_sources& own) noexcept {
+  if (own.stop.stop_possible()) own_.emplace(own.stop, on_stop{this});
+  if (own.deadline != never) alarm_.emplace(*this).start(own.deadline);
+}
+
+void stand_in::listen_to(std::stop_token around) noexcept {
+  if (around.stop_possible()) around_.emplace(std::move(around), on_stop{this});
+}
+
+stand_in* make_stand_in(request& who, section_core& section, const stand_in::calls& c) noexcept {
+  try {
+    return new stand_in(who, section, c);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void refuse_if_stopped(const section_core& section, const std::stop_token& stop) {
+  if (!stop.stop_requested()) return;
+  section.count_withdrawal();
+  throw operation_cancelled(section.label());
+}
+
+void refuse_if_withdrawn(const section_core& section, const withdrawal_sources& asks) {
+  refuse_if_stopped(section, asks.stop);
+  if (asks.deadline == never) return;
+  prepare_timers();
+  if (timer_now() < asks.deadline) return;
+  section.count_withdrawal();
+  throw deadline_exceeded(section.label());
+}
+
+bool stand_in::change(std::uint32_t& seen, std::uint32_t to) noexcept {
+  return word_.compare_exchange_weak(seen, to, acq_rel, relaxed);  // A1
+}
+
+void stand_in::ask(withdrawal why) noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  std::uint32_t to = 0;
+  do {
+    if ((seen & (taken | withdrawn | asked_bits)) != 0) return;
+    to = seen | static_cast<std::uint32_t>(why);
+    if (seen / one_pin == 0) to = (to | withdrawn) & ~posted;
+  } while (!change(seen, to));
+  if ((to & withdrawn) == 0) return;
+  end(seen);
+  batch::post_back(*who_);  // this may be gone
+}
+
+bool stand_in::pin() noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  do {
+    if ((seen & withdrawn) != 0) return false;
+  } while (!change(seen, seen + one_pin));
+  return true;
+}
+
+void stand_in::close() noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  std::uint32_t to = 0;
+  do {
+    to = seen | section_done;
+    if ((seen & asked_bits) == 0) to |= static_cast<std::uint32_t>(withdrawal::closed);
+  } while (!change(seen, to));
+}
+
+bool stand_in::take() noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  do {
+    if ((seen & asked_bits) != 0) return false;
+  } while (!change(seen, (seen - one_pin) | taken | section_done));
+  return true;
+}
+
+bool stand_in::post(executor_ref to) noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  do {
+    if ((seen & asked_bits) != 0) return false;
+  } while (!change(seen, seen | posted));
+  to.post(*this);  // still pinned
+  if (unpin()) batch::post_back(*who_);
+  return true;
+}
+
+bool stand_in::unpin() noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  std::uint32_t to = 0;
+  bool ends = false;
+  do {
+    to = seen - one_pin;
+    ends = to / one_pin == 0 && (seen & asked_bits) != 0 && (seen & (taken | withdrawn)) == 0;
+    if (ends) to = (to | withdrawn) & ~posted;
+  } while (!change(seen, to));
+  if (ends) end(seen);
+  if (nobody_needs(to)) delete this;
+  return ends;
+}
+
+void stand_in::count(withdrawal why) noexcept {
+  if (stands == position::line) counts_->left_in_line.fetch_add(1, relaxed);
+  if (stands == position::aside) counts_->aside.fetch_sub(1, relaxed);
+  (why == withdrawal::closed ? counts_->closed : counts_->withdrawn).fetch_add(1, relaxed);
+}
+
+// It is withdrawn, by this call's doing, and its awaiter waits to be brought back. Of the section nothing
+// is touched but what the withdrawn request owned.
+void stand_in::end(std::uint32_t was) noexcept {
+  count(static_cast<withdrawal>(word_.load(relaxed) & asked_bits));
+  calls_->withdrawn(*who_);
+  if ((was & posted) != 0) section_->go_past_withdrawn();
+}
+
+// True: the job owns the section again, with this pinned.
+bool stand_in::own_again() noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  do {
+    if ((seen & withdrawn) != 0) {
+      add(section_done);
+      return false;
+    }
+  } while (!change(seen, (seen & ~posted) + one_pin));
+  return true;
+}
+
+void stand_in::run_job(job& j) noexcept {
+  auto& self = static_cast<stand_in&>(static_cast<request&>(j));
+  section_core* const section = self.section_;
+  if (self.own_again()) section->serve_posted(self);
+}
+
+outcome stand_in::step(request& r) noexcept {
+  stand_in& self = of(r);
+  request& who = *self.who_;
+  if (!self.may_run()) {
+    self.section_->set_aside(self);
+    return outcome::set_aside;
+  }
+  if (self.take()) return who.start(who);
+  self.pass_over();  // pinned still
+  return outcome::withdrawn;
+}
+
+void stand_in::expire(timer& t) noexcept { static_cast<alarm&>(t).self->ask(withdrawal::expired); }
+
+std::exception_ptr stand_in::let_go() noexcept {
+  own_.reset();  // A2
+  around_.reset();
+  if (alarm_) alarm_->cancel();
+  const std::uint32_t seen = word_.load(acquire);  // A1
+  std::exception_ptr why;
+  if ((seen & withdrawn) != 0) why = error(static_cast<withdrawal>(seen & asked_bits));
+  add(awaiter_done);
+  return why;
+}
+
+void stand_in::add(std::uint32_t bit) noexcept {
+  std::uint32_t seen = word_.load(relaxed);
+  while (!change(seen, seen | bit)) {
+  }
+  if (nobody_needs(seen | bit)) delete this;
+}
+
+}  // namespace turnstile::detail
