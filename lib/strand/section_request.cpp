@@ -55,11 +55,8 @@ void section_request::take_what_is_asked(section_request& other) noexcept {
   }
 }
 
-void section_request::end() noexcept {
-  if (phase_ == phase::waiting) {
-    contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
-  }
-  if (withdraws()) std::destroy_at(&asked_);
+void section_request::destroyed_while_waiting() const noexcept {
+  contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
 }
 
 stand_in* section_request::make_stand_in(const stand_in::calls& c) noexcept {

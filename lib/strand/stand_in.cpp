@@ -56,12 +56,13 @@ std::exception_ptr stand_in::error(withdrawal why) const noexcept {
 }
 
 void stand_in::listen_to(const withdrawal_sources& own) noexcept {
-  if (own.stop.stop_possible()) own_.emplace(own.stop, on_stop{this});
+  std::stop_token stop = own.stop.get();
+  if (stop.stop_possible()) own_.emplace(std::move(stop), on_stop{this});
   if (own.deadline != never) alarm_.emplace(*this).start(own.deadline);
 }
 
-void stand_in::listen_to(std::stop_token around) noexcept {
-  if (around.stop_possible()) around_.emplace(std::move(around), on_stop{this});
+void stand_in::listen_to(std::stop_token surrounding) noexcept {
+  if (surrounding.stop_possible()) around_.emplace(std::move(surrounding), on_stop{this});
 }
 
 stand_in* make_stand_in(request& who, section_core& section, const stand_in::calls& c) noexcept {
@@ -72,17 +73,14 @@ stand_in* make_stand_in(request& who, section_core& section, const stand_in::cal
   }
 }
 
-void refuse_if_stopped(const section_core& section, const std::stop_token& stop) {
-  if (!stop.stop_requested()) return;
+void refuse_as_stopped(const section_core& section) {
   section.count_withdrawal();
   throw operation_cancelled(section.label());
 }
 
-void refuse_if_withdrawn(const section_core& section, const withdrawal_sources& asks) {
-  refuse_if_stopped(section, asks.stop);
-  if (asks.deadline == never) return;
+void refuse_if_expired(const section_core& section, time_point deadline) {
   prepare_timers();
-  if (timer_now() < asks.deadline) return;
+  if (timer_now() < deadline) return;
   section.count_withdrawal();
   throw deadline_exceeded(section.label());
 }

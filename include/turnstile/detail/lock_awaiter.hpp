@@ -15,7 +15,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     : private section_request {
  public:
   lock_awaiter(section_core & section, const execute_options& options,
-               const std::source_location& where, Data*... data) noexcept
+               const std::source_location& where, Data*... data)
       : section_request(section, options, where), data_(data...) {}
   lock_awaiter(lock_awaiter && other) noexcept
       : section_request(std::move(other)), data_(other.data_) {}

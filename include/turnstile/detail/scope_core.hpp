@@ -76,7 +76,7 @@ class scope_core {
 class [[nodiscard("nothing is waited for until the result is awaited")]] join_awaiter
     : private suspended<job> {
  public:
-  join_awaiter(scope_core& core, const std::source_location& where) noexcept
+  join_awaiter(scope_core & core, const std::source_location& where) noexcept
       : core_(&core), at_({}, where) {}
   join_awaiter(const join_awaiter& other) noexcept : core_(other.core_), at_(other.at_) {}
   ~join_awaiter() {

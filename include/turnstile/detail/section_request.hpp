@@ -30,7 +30,7 @@ class section_request : protected suspended<request> {
   enum class phase : unsigned char { awaited, fresh, moved_from, served, waiting };
 
   TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
-                                   const std::source_location& where) noexcept
+                                   const std::source_location& where)
       : section_(&section), at_(options.name, where, options.exclusive_resource_access) {
     if (!options.uses.empty()) declare(options.uses);
     if (options.resume_on) [[unlikely]]
@@ -46,8 +46,11 @@ class section_request : protected suspended<request> {
   }
 
   ~section_request() {
-    if ((static_cast<unsigned>(phase_) | asks_) != 0) [[unlikely]]
-      end();
+    if ((static_cast<unsigned>(phase_) | asks_) == 0) [[likely]]
+      return;
+    if (phase_ == phase::waiting) [[unlikely]]
+      destroyed_while_waiting();
+    if (withdraws()) std::destroy_at(&asked_);
   }
 
   // Before anything is claimed. Throws what refuses the request.
@@ -196,9 +199,7 @@ class section_request : protected suspended<request> {
 
   TURNSTILE_COLD void check_chain() {
     check_reentry();
-    if (can_be_stopped(here().chain)) {
-      refuse_if_stopped(*section_, surrounding_stop(here().chain));
-    }
+    if (surrounding_stop(here().chain).stop_requested()) refuse_as_stopped(*section_);
   }
   TURNSTILE_COLD void check_reentry() {
     try {
@@ -261,13 +262,13 @@ class section_request : protected suspended<request> {
     ::new (static_cast<void*>(&resume_on_)) executor_ref(e);
     asks_ |= asks::resume_on;
   }
-  void withdraw_on(const execute_options& options) noexcept {
+  void withdraw_on(const execute_options& options) {
     ::new (static_cast<void*>(&asked_)) withdrawal_sources(options);
     asks_ |= asks::withdrawal;
   }
   void take_what_is_asked(section_request& other) noexcept;
   void throw_if_withdrawn();
-  void end() noexcept;
+  [[noreturn]] void destroyed_while_waiting() const noexcept;
   static std::string label_of_wanted(const wait& w);
   void search(chain_frame* by);
   void tell_or_leave();

@@ -62,7 +62,7 @@ class several_request : protected section_request {
   using run = outcome (*)(several_request&) noexcept;
 
   several_request(section_core& any, run body, const execute_options& options,
-                  const std::source_location& where) noexcept
+                  const std::source_location& where)
       : section_request(any, options, where), run_body_(body) {}
   several_request(several_request&& other) noexcept
       : section_request(std::move(other)), run_body_(other.run_body_), count_(other.count_) {}

@@ -48,6 +48,7 @@
 //           ownership that goes with a posted node, are ours.
 #pragma once
 
+#include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/timer.hpp>
 #include <turnstile/execute_options.hpp>
@@ -65,11 +66,10 @@ class section_core;
 
 // What a request says of its own withdrawal.
 struct withdrawal_sources {
-  explicit withdrawal_sources(const execute_options& o) noexcept
-      : stop(o.stop.token() == nullptr ? std::stop_token{} : *o.stop.token()),
-        deadline(o.deadline) {}
+  explicit withdrawal_sources(const execute_options& o)
+      : stop(o.stop.token()), deadline(o.deadline) {}
 
-  std::stop_token stop;
+  kept_token stop;
   std::chrono::steady_clock::time_point deadline;
 };
 
@@ -116,7 +116,7 @@ class stand_in final : public request {
 
   // The sources. By who made it, before anybody else sees it.
   void listen_to(const withdrawal_sources& own) noexcept;
-  void listen_to(std::stop_token around) noexcept;
+  void listen_to(std::stop_token surrounding) noexcept;
 
   // By the owner, who looks at it. False: it was withdrawn.
   [[nodiscard]] bool pin() noexcept;
@@ -199,8 +199,13 @@ class stand_in final : public request {
 // Null: there is no memory for it, and the request waits as any other.
 stand_in* make_stand_in(request& who, section_core& section, const stand_in::calls& c) noexcept;
 
-// Throw operation_cancelled or deadline_exceeded if the request need not be queued any more.
-void refuse_if_stopped(const section_core& section, const std::stop_token& stop);
-void refuse_if_withdrawn(const section_core& section, const withdrawal_sources& asks);
+// A request that need not be queued any more: operation_cancelled, deadline_exceeded.
+[[noreturn]] void refuse_as_stopped(const section_core& section);
+void refuse_if_expired(const section_core& section, std::chrono::steady_clock::time_point deadline);
+inline void refuse_if_withdrawn(const section_core& section, const withdrawal_sources& asks) {
+  if (asks.stop.stop_requested()) [[unlikely]]
+    refuse_as_stopped(section);
+  if (asks.deadline != never) refuse_if_expired(section, asks.deadline);
+}
 
 }  // namespace turnstile::detail

@@ -10,6 +10,7 @@ namespace turnstile::detail {
 
 class trampoline;
 class relay;
+struct token_pin;
 struct worker;
 
 // How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
@@ -29,8 +30,10 @@ struct thread_state {
   worker* as_worker = nullptr;   // of that pool
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
-  written_here* writes = nullptr;  // innermost variable whose change runs here; see value_cell.hpp
-  std::uint32_t bodies = 0;        // of sections, run on this thread ever; wraps
+  written_here* writes = nullptr;   // innermost variable whose change runs here; see value_cell.hpp
+  token_pin* kept_token = nullptr;  // the stop token it asked with last; see kept_token.hpp
+  std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
+  std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
