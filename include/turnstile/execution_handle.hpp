@@ -18,10 +18,12 @@ namespace turnstile {
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where the body ended
 /// Throws     what the body throws, or what refused the request; deadlock_error if the wait would
 ///            never end; then the handle can be awaited again
+/// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can be
+///            awaited again; the execution itself goes on
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
  public:
-  execution_handle(execution_handle&& other) noexcept
+  execution_handle(execution_handle && other) noexcept
       : state_(std::exchange(other.state_, nullptr)) {}
   execution_handle& operator=(execution_handle&& other) noexcept {
     std::swap(state_, other.state_);
@@ -38,7 +40,7 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
 
  private:
   friend struct detail::handle_access;
-  explicit execution_handle(detail::submitted_result<R>* state) noexcept : state_(state) {}
+  explicit execution_handle(detail::submitted_result<R> * state) noexcept : state_(state) {}
 
   detail::submitted_result<R>& state() const noexcept {
     if (state_ == nullptr) {

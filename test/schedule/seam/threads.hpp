@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -51,6 +53,46 @@ class thread {
  private:
   static constexpr int nobody = -1;
   int id_ = nobody;
+};
+
+// The standard one, whose own steps are one here and whose threads are all the same thread. So an atomic
+// says what it orders, and the end waits for a call that is being made.
+template <class F>
+class stop_callback {
+ public:
+  template <class G>
+  stop_callback(const std::stop_token& token, G&& f) : function_(std::forward<G>(f)) {
+    turns_.fetch_add(1, acq_rel);
+    real_.emplace(token, call{this});
+  }
+  ~stop_callback() {
+    turns_.fetch_add(1, acq_rel);
+    real_.reset();
+    if (!called_) return;
+    while (over_.load(acquire) == 0) over_.wait(0, relaxed);
+  }
+  stop_callback(const stop_callback&) = delete;
+  stop_callback& operator=(const stop_callback&) = delete;
+
+ private:
+  struct call {
+    stop_callback* self;
+    void operator()() const noexcept { self->run(); }
+  };
+
+  void run() noexcept {
+    called_ = true;  // no other thread comes between this and what the standard one has done before
+    turns_.fetch_add(1, acq_rel);
+    function_();
+    over_.exchange(1, seq_cst);
+    over_.notify_one();
+  }
+
+  F function_;
+  atomic<int> turns_{0};
+  atomic<int> over_{0};
+  bool called_ = false;
+  std::optional<std::stop_callback<call>> real_;
 };
 
 // Time passes when somebody waits, and as the scenario says at every look.
