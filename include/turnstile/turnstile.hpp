@@ -20,10 +20,12 @@
 #include <turnstile/section_options.hpp>
 #include <turnstile/section_statistics.hpp>
 #include <turnstile/snapshot.hpp>
+#include <turnstile/stop_token.hpp>
 #include <turnstile/sync_wait.hpp>
 #include <turnstile/synchronized.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/thread_pool.hpp>
 #include <turnstile/variable.hpp>
 #include <turnstile/when_all.hpp>
+#include <turnstile/when_any.hpp>
 #include <turnstile/yield.hpp>
