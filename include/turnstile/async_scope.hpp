@@ -44,9 +44,7 @@ class async_scope {
  public:
   explicit async_scope(const scope_options& options = detail::default_scope)
       : executor_(options.executor),
-        core_(new detail::scope_core(std::stop_source(), options.fail_fast
-                                                             ? detail::on_failure::stop
-                                                             : detail::on_failure::go_on)) {}
+        core_(new detail::scope_core(std::stop_source(), reaction(options))) {}
   ~async_scope() { core_->abandon(); }
   async_scope(const async_scope&) = delete;
   async_scope& operator=(const async_scope&) = delete;
@@ -69,6 +67,10 @@ class async_scope {
   std::stop_token stop_token() const noexcept { return core_->ask_for_stop_token(); }
 
  private:
+  static detail::on_failure reaction(const scope_options& options) noexcept {
+    return options.fail_fast ? detail::on_failure::stop : detail::on_failure::go_on;
+  }
+
   executor_ref executor_;
   detail::scope_core* const core_;  // shared with the work that has not ended
 };

@@ -23,7 +23,7 @@ namespace turnstile {
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
  public:
-  execution_handle(execution_handle && other) noexcept
+  execution_handle(execution_handle&& other) noexcept
       : state_(std::exchange(other.state_, nullptr)) {}
   execution_handle& operator=(execution_handle&& other) noexcept {
     std::swap(state_, other.state_);
@@ -40,7 +40,7 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
 
  private:
   friend struct detail::handle_access;
-  explicit execution_handle(detail::submitted_result<R> * state) noexcept : state_(state) {}
+  explicit execution_handle(detail::submitted_result<R>* state) noexcept : state_(state) {}
 
   detail::submitted_result<R>& state() const noexcept {
     if (state_ == nullptr) {

@@ -32,8 +32,8 @@ class all_ends : public countdown {
 template <class... A>
 class [[nodiscard("nothing runs until the result is awaited")]] all_of {
  public:
-  explicit all_of(A && ... a) : waiting_(std::forward<A>(a)...) {}
-  all_of(all_of && other) : waiting_(std::move(other.waiting_)) {}
+  explicit all_of(A&&... a) : waiting_(std::forward<A>(a)...) {}
+  all_of(all_of&& other) : waiting_(std::move(other.waiting_)) {}
 
   bool await_ready() const noexcept { return sizeof...(A) == 0; }
 
@@ -70,7 +70,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 
  public:
   explicit all_in(Range r) : waiting_(std::move(r)) {}
-  all_in(all_in && other) : waiting_(std::move(other.waiting_)) {}
+  all_in(all_in&& other) : waiting_(std::move(other.waiting_)) {}
 
   bool await_ready() { return std::ranges::empty(waiting_); }
 

@@ -66,8 +66,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
   using value = std::variant<as_value<typename child<A, any_ends>::value>...>;
 
  public:
-  explicit any_of(A && ... a) : waiting_(std::forward<A>(a)...) {}
-  any_of(any_of && other) : waiting_(std::move(other.waiting_)) {}
+  explicit any_of(A&&... a) : waiting_(std::forward<A>(a)...) {}
+  any_of(any_of&& other) : waiting_(std::move(other.waiting_)) {}
 
   bool await_ready() const noexcept { return false; }
 
@@ -114,7 +114,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   explicit any_in(Range r) : waiting_(std::move(r)) {
     if (std::ranges::empty(waiting_)) throw std::invalid_argument("turnstile: when_any of nothing");
   }
-  any_in(any_in && other) : waiting_(std::move(other.waiting_)) {}
+  any_in(any_in&& other) : waiting_(std::move(other.waiting_)) {}
 
   bool await_ready() const noexcept { return false; }
 

@@ -17,8 +17,7 @@ scope_core::scope_core(std::stop_source stop, on_failure then)
 void scope_core::ended(std::exception_ptr error, std::source_location where) noexcept {
   if (error != nullptr) {
     first& place = is_cancellation(error) ? first_cancellation_ : first_failure_;
-    const bool is_first = note(place, std::move(error), where);
-    if (is_first && on_failure_ == on_failure::stop) request_stop();
+    if (note(place, std::move(error), where) && on_failure_ == on_failure::stop) request_stop();
   }
   if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2
   drop_share();

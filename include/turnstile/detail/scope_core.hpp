@@ -95,7 +95,7 @@ class scope_core {
 class [[nodiscard("nothing is waited for until the result is awaited")]] join_awaiter
     : private stoppable_wait {
  public:
-  join_awaiter(scope_core & core, const std::source_location& where) noexcept
+  join_awaiter(scope_core& core, const std::source_location& where) noexcept
       : core_(&core), at_({}, where) {}
   join_awaiter(const join_awaiter& other) noexcept
       : stoppable_wait(), core_(other.core_), at_(other.at_) {}
@@ -137,7 +137,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     }
   }
 
-  static bool take_back(stoppable_wait & w) noexcept {
+  static bool take_back(stoppable_wait& w) noexcept {
     auto& j = static_cast<join_awaiter&>(w);
     if (!j.core_->leave(j)) return false;
     end_wait(j.wait_);

@@ -117,7 +117,7 @@ template <class R>
 class [[nodiscard("nothing is waited for until the result is awaited")]] handle_awaiter
     : private stoppable_wait {
  public:
-  explicit handle_awaiter(submitted_result<R> & state) noexcept : state_(&state) {}
+  explicit handle_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
   handle_awaiter(const handle_awaiter& other) noexcept : stoppable_wait(), state_(other.state_) {}
   ~handle_awaiter() {
     if (waiting_) misused("a coroutine is destroyed while it waits for a handle");
@@ -167,7 +167,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   friend class submitted_result<R>;
   void resume() noexcept { wait_ended(); }
 
-  static bool take_back(stoppable_wait & w) noexcept {
+  static bool take_back(stoppable_wait& w) noexcept {
     auto& self = static_cast<handle_awaiter&>(w);
     std::uint8_t was = submitted_result<R>::awaited_by;
     if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed)) {
@@ -305,8 +305,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   bool claims_are_new_ = false;
   chain_frame* left_ = nullptr;
   [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, submitted>,
-                                           no_waiting_body>
-      waiting_;
+                                           no_waiting_body> waiting_;
 };
 
 // Makes handles.
