@@ -10,6 +10,7 @@
 #include <turnstile/execute_options.hpp>
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>
+#include <turnstile/manual_clock.hpp>
 #include <turnstile/manual_executor.hpp>
 #include <turnstile/mirrored.hpp>
 #include <turnstile/ordered_scope.hpp>
