@@ -20,6 +20,7 @@
 #include <turnstile/section_guard.hpp>
 #include <turnstile/section_options.hpp>
 #include <turnstile/section_statistics.hpp>
+#include <turnstile/sleep.hpp>
 #include <turnstile/snapshot.hpp>
 #include <turnstile/sync_wait.hpp>
 #include <turnstile/synchronized.hpp>
