@@ -30,6 +30,8 @@ SCOPE = ("scope:*",)
 STOPS = ("withdrawal:*", "when_any:*", "scope:*")
 POOL = ("pool: one worker*", "pool: what*", "pool: *one who posts*", "pool:*")
 QUEUE = ("run_queue:*", "pool:*")
+TIMER = ("timer:*", "sleep:*")
+SLEEP = ("sleep: it*", "sleep:*")
 LOOKING = ("looking:*",)
 GRAPH = ("wait graph: *two take*", "wait graph: *join*", "wait graph: the *", "wait graph: *")
 MEMBER = ("wait graph: *join*", "wait graph: *work*", "wait graph: *")
@@ -518,6 +520,32 @@ rule("takes by load and store", "newest_.exchange(nullptr, acquire)",
      in_two_steps("newest_.store(nullptr, relaxed)", "newest_.load(acquire)", ""))
 rule("pushes by store", "newest_.compare_exchange_weak(seen, newest, seq_cst, relaxed)",
      "(newest_.store(newest, seq_cst), true)")
+
+# --- timers ---------------------------------------------------------------------------------------
+
+rule = rules_of("lib/executor/timer_queue.cpp", TIMER)
+rule("a cancel does not wait for the call",
+     "while (called_.load(acquire) == &t) called_.wait(&t, relaxed);", "")
+rule("the end of a call wakes nobody", "called_.notify_all();", "")
+rule("nobody learns who is called", "called_.store(t, relaxed);", "")
+rule("who is called still waits", "t->waits_ = false;", "")
+rule("two make calls at once",
+     "const std::lock_guard turn(turn_);\n  while (timer* const t = take(whose, now())) call(*t);",
+     "while (timer* const t = take(whose, now())) call(*t);")
+rule("a start does not see that its time is past",
+     "return at <= now() ? then::call_due : then::nothing;", "return then::nothing;")
+rule("the clock goes back", "std::max(now(), t).time_since_epoch().count()",
+     "t.time_since_epoch().count()")
+
+rule = rules_of("lib/resume/sleep.cpp", SLEEP)
+rule("who awaits falls asleep by store",
+     "word_.compare_exchange_strong(was, state::asleep, release, acquire)",
+     "(word_.store(state::asleep, release), true)")
+rule("who ends a sleep does not care who is last", "was == state::asleep", "true")
+ENDS_SLEEP = "word_.compare_exchange_weak(was, how, acq_rel, relaxed)"
+rule("a sleep is ended by store", ENDS_SLEEP, "(word_.store(how, release), true)")
+rule("a sleep is ended twice", "if (was == state::due || was == state::stopped) return;", "")
+rule("a sleep that is stopped leaves its timer", "if (is_stopped) timer::cancel();", "")
 
 # --- holds ----------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ namespace turnstile::detail {
 
 class trampoline;
 class relay;
+class timer;
 struct worker;
 
 // How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
@@ -30,6 +31,7 @@ struct thread_state {
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
   written_here* writes = nullptr;  // innermost variable whose change runs here; see value_cell.hpp
+  const timer* calls = nullptr;    // whose call is made here; see timer_queue.hpp
   std::uint32_t bodies = 0;        // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -55,44 +54,41 @@ class thread {
   int id_ = nobody;
 };
 
-// The standard one, whose own steps are one here and whose threads are all the same thread. So an atomic
-// says what it orders, and the end waits for a call that is being made.
+inline constinit atomic<std::uint32_t> order_of_stops{0};
+
+// The standard one waits in its destructor for a call that another thread makes. To it all threads are one
+// here, so that is done before; and that the call sees what came before the registration is said by a word
+// that all have in common. It must not be destroyed inside its own call.
 template <class F>
 class stop_callback {
  public:
-  template <class G>
-  stop_callback(const std::stop_token& token, G&& f) : function_(std::forward<G>(f)) {
-    turns_.fetch_add(1, acq_rel);
-    real_.emplace(token, call{this});
-  }
+  stop_callback(const std::stop_token& token, F f)
+      : call_(f), begin_(order_of_stops.fetch_add(1, release)), callback_(token, forward{this}) {}
   ~stop_callback() {
-    turns_.fetch_add(1, acq_rel);
-    real_.reset();
-    if (!called_) return;
-    while (over_.load(acquire) == 0) over_.wait(0, relaxed);
+    if (!is_called_) return;
+    while (!over_.load(acquire)) over_.wait(false, acquire);
   }
   stop_callback(const stop_callback&) = delete;
   stop_callback& operator=(const stop_callback&) = delete;
 
  private:
-  struct call {
-    stop_callback* self;
-    void operator()() const noexcept { self->run(); }
+  struct forward {
+    stop_callback* to;
+    void operator()() const noexcept {
+      to->is_called_ = true;
+      order_of_stops.fetch_add(1, acq_rel);
+      to->call_();
+      atomic<bool>& over = to->over_;
+      over.store(true, seq_cst);
+      over.notify_all();
+    }
   };
 
-  void run() noexcept {
-    called_ = true;  // no other thread comes between this and what the standard one has done before
-    turns_.fetch_add(1, acq_rel);
-    function_();
-    over_.exchange(1, seq_cst);
-    over_.notify_one();
-  }
-
-  F function_;
-  atomic<int> turns_{0};
-  atomic<int> over_{0};
-  bool called_ = false;
-  std::optional<std::stop_callback<call>> real_;
+  F call_;
+  bool is_called_ = false;  // known at once: nobody else's turn comes between
+  atomic<bool> over_{false};
+  [[maybe_unused]] std::uint32_t begin_;
+  std::stop_callback<forward> callback_;
 };
 
 // Time passes when somebody waits, and as the scenario says at every look.
