@@ -27,6 +27,7 @@
 #include <turnstile/synchronized.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/thread_pool.hpp>
+#include <turnstile/timeout.hpp>
 #include <turnstile/variable.hpp>
 #include <turnstile/when_all.hpp>
 #include <turnstile/when_any.hpp>

@@ -30,7 +30,7 @@ bool sleep_awaiter::await_ready() {
     misused();
   phase_ = phase::awaited;
   if (can_be_stopped(here().chain)) [[unlikely]] {
-    stop_ = surrounding_stop(here().chain);
+    stop_ = any_surrounding_stop(here().chain);
     if (stop_.stop_requested()) throw operation_cancelled();
   }
   if (is_relative_) until_ = after(time_);

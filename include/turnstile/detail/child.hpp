@@ -82,6 +82,8 @@ class child : private branch_end {
     if (chain_frame* const left = branch_.take_left()) adopt_holds(*left);
   }
 
+  std::exception_ptr error() const noexcept { return got_.error(); }
+
   decltype(auto) take() {
     if constexpr (std::is_void_v<value>) {
       got_.take();
