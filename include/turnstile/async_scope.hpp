@@ -8,11 +8,13 @@
 #include <turnstile/executor.hpp>
 
 #include <source_location>
+#include <stop_token>
 #include <utility>
 
 namespace turnstile {
 
 struct scope_options {
+  bool fail_fast = false;      ///< the first error of spawned work asks the rest to stop
   executor_ref executor = {};  ///< where spawned work starts; default: on the calling thread
 };
 
@@ -22,17 +24,27 @@ inline constexpr scope_options default_scope{};
 
 /// Starts coroutines and waits for all of them.
 ///
-/// Threads    spawn and join from any thread
+/// Threads    all of it from any thread, but for the ends of its life
 /// Runs on    the scope's executor, else the spawning thread until the work first suspends
 /// Resumes    a joining coroutine on the executor it was running on
 /// Throws     spawn: bad_alloc, and then the work did not start. join: the first error of the work
-///            spawned, once, after all of it has ended
+///            spawned, once, after all of it has ended; operation_cancelled only if nothing else
+///            was thrown
+/// Cancel     work runs below the scope's token: once a stop is requested, whatever it waits for in the
+///            library ends with operation_cancelled, and so does what it waits for later. A wait in a
+///            section's line ends at once only if the work was spawned when the scope was stoppable
+///            already: with fail_fast, or after the first call of stop_token or request_stop, or the
+///            first await of current_stop_token in its work. Work that starts after a stop still starts.
+///            join itself ends with operation_cancelled if the surroundings of who joins are stopped; it
+///            may be awaited again
 /// Lifetime   must be joined, or its work have ended, before it is destroyed; an error that no join
-///            took goes to on_unobserved_error
+///            took goes to on_unobserved_error, but an operation_cancelled does not after a stop was
+///            requested
 class async_scope {
  public:
   explicit async_scope(const scope_options& options = detail::default_scope)
-      : executor_(options.executor), core_(new detail::scope_core) {}
+      : executor_(options.executor),
+        core_(new detail::scope_core(std::stop_source(), reaction(options))) {}
   ~async_scope() { core_->abandon(); }
   async_scope(const async_scope&) = delete;
   async_scope& operator=(const async_scope&) = delete;
@@ -50,7 +62,15 @@ class async_scope {
     return detail::join_awaiter(*core_, where);
   }
 
+  /// Asks all work to stop, that which is spawned later too.
+  void request_stop() noexcept { core_->request_stop(); }
+  std::stop_token stop_token() const noexcept { return core_->ask_for_stop_token(); }
+
  private:
+  static detail::on_failure reaction(const scope_options& options) noexcept {
+    return options.fail_fast ? detail::on_failure::stop : detail::on_failure::go_on;
+  }
+
   executor_ref executor_;
   detail::scope_core* const core_;  // shared with the work that has not ended
 };

@@ -18,6 +18,8 @@ namespace turnstile {
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where the body ended
 /// Throws     what the body throws, or what refused the request; deadlock_error if the wait would
 ///            never end; then the handle can be awaited again
+/// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can be
+///            awaited again; the execution itself goes on
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
  public:

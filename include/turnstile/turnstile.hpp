@@ -10,6 +10,7 @@
 #include <turnstile/execute_options.hpp>
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>
+#include <turnstile/manual_clock.hpp>
 #include <turnstile/manual_executor.hpp>
 #include <turnstile/mirrored.hpp>
 #include <turnstile/ordered_scope.hpp>
@@ -19,11 +20,15 @@
 #include <turnstile/section_guard.hpp>
 #include <turnstile/section_options.hpp>
 #include <turnstile/section_statistics.hpp>
+#include <turnstile/sleep.hpp>
 #include <turnstile/snapshot.hpp>
+#include <turnstile/stop_token.hpp>
 #include <turnstile/sync_wait.hpp>
 #include <turnstile/synchronized.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/thread_pool.hpp>
+#include <turnstile/timeout.hpp>
 #include <turnstile/variable.hpp>
 #include <turnstile/when_all.hpp>
+#include <turnstile/when_any.hpp>
 #include <turnstile/yield.hpp>

@@ -62,6 +62,20 @@ const std::stop_token* stop_of(const uncounted_frame& f) noexcept {
   return f.section != nullptr ? nullptr : static_cast<const stop_frame&>(f).stop;
 }
 
+const std::stop_token* stop_of(const chain_frame& f) noexcept {
+  return is_hold(&f) ? &static_cast<const hold_frame&>(f).stop
+                     : stop_of(static_cast<const uncounted_frame&>(f));
+}
+
+// The innermost frame with a token that can be stopped. What a copy stands for may have ended.
+const chain_frame* stop_around(const chain_frame* top) noexcept {
+  for (const chain_frame* f = top; f != nullptr; f = f->parent) {
+    const std::stop_token* const stop = stop_of(*f);
+    if (stop != nullptr && stop->stop_possible() && !gone(*f)) return f;
+  }
+  return nullptr;
+}
+
 section_name name_of(const section_core& s) noexcept { return {s.name(), s.container(), s.id()}; }
 
 void call(hold_frame& h, const section_name& n) {
@@ -112,15 +126,17 @@ chain_frame* innermost_frame() noexcept {
   return top;
 }
 
-std::stop_token surrounding_stop(const chain_frame* top) noexcept {
-  if (!can_be_stopped(top)) return {};
-  for (const chain_frame* f = top; f != nullptr; f = f->parent) {
-    const std::stop_token* const stop = is_hold(f)
-                                            ? &static_cast<const hold_frame*>(f)->stop
-                                            : stop_of(static_cast<const uncounted_frame&>(*f));
-    if (stop != nullptr && stop->stop_possible()) return *stop;
-  }
-  return {};
+std::stop_token any_surrounding_stop(const chain_frame* top) noexcept {
+  const chain_frame* const f = stop_around(top);
+  return f == nullptr ? std::stop_token() : *stop_of(*f);
+}
+
+std::stop_token ask_for_surrounding_stop(const chain_frame* top) noexcept {
+  const chain_frame* const f = stop_around(top);
+  if (f == nullptr) return {};
+  // Not through a copy: its scope may be ending.
+  if (is_member(f)) static_cast<const member_frame*>(f)->scope->make_stoppable();
+  return *stop_of(*f);
 }
 
 void share_hold(chain_frame& top) noexcept {

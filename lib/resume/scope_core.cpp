@@ -1,78 +1,108 @@
 // scope_core.cpp - the end of spawned work. The protocol is in the header.
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/first_error.hpp>
 #include <turnstile/detail/scope_core.hpp>
 
 #include <memory>
+#include <mutex>
 
 namespace turnstile::detail {
 
+scope_core::scope_core(std::stop_source stop, on_failure then)
+    : stop_(std::move(stop)), members_(stop_.get_token()), on_failure_(then) {
+  if (then == on_failure::stop) members_.make_stoppable();
+}
+
 void scope_core::ended(std::exception_ptr error, std::source_location where) noexcept {
   if (error != nullptr) {
-    auto mine = std::make_unique<failure>(failure{std::move(error), where});
-    failure* none = nullptr;
-    if (first_failure_.compare_exchange_strong(none, mine.get(), release, relaxed)) {  // J3
-      mine.release();
-    }
+    first& place = is_cancellation(error) ? first_cancellation_ : first_failure_;
+    if (note(place, std::move(error), where) && on_failure_ == on_failure::stop) request_stop();
   }
   if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2
   drop_share();
 }
 
+bool scope_core::note(first& place, std::exception_ptr error, std::source_location where) noexcept {
+  auto mine = std::make_unique<failure>(failure{std::move(error), where});
+  failure* none = nullptr;
+  if (!place.compare_exchange_strong(none, mine.get(), release, relaxed)) return false;  // J3
+  mine.release();
+  return true;
+}
+
+std::stop_token scope_core::ask_for_stop_token() noexcept {
+  members_.make_stoppable();
+  return stop_.get_token();
+}
+
+void scope_core::request_stop() noexcept {
+  members_.make_stoppable();
+  std::stop_source stop = stop_;
+  stop.request_stop();  // this may be gone
+}
+
 void scope_core::wait(join_awaiter& j) noexcept {
   shares_.fetch_add(1, relaxed);  // j may be resumed, and end the scope, before we have looked
-  push(&j, &j);
+  {
+    const std::lock_guard lock(joining_);
+    j.listed_ = true;
+    j.next_joiner_ = joiners_;
+    if (joiners_ != nullptr) joiners_->previous_joiner_ = &j;
+    joiners_ = &j;
+  }
   wake_if_idle();
   drop_share();
 }
 
+bool scope_core::leave(join_awaiter& j) noexcept {
+  const std::lock_guard lock(joining_);
+  if (!j.listed_) return false;
+  j.listed_ = false;
+  if (j.next_joiner_ != nullptr) j.next_joiner_->previous_joiner_ = j.previous_joiner_;
+  (j.previous_joiner_ != nullptr ? j.previous_joiner_->next_joiner_ : joiners_) = j.next_joiner_;
+  return true;
+}
+
 void scope_core::wake_if_idle() noexcept {
-  while (idle()) {
-    join_awaiter* j = joiners_.exchange(nullptr, acq_rel);  // J1
-    if (j == nullptr) return;
-    if (!settle(*j)) {
-      put_back(j);
-      continue;
-    }
-    while (j != nullptr) {
-      join_awaiter* const next = j->next_joiner_;
-      resume_at_home(*j);  // j may be gone
-      j = next;
-    }
-    return;
+  if (!idle()) return;
+  join_awaiter* j = take_joiners();
+  while (j != nullptr) {
+    join_awaiter* const next = j->next_joiner_;
+    j->wait_ended();  // j may be gone
+    j = next;
   }
+}
+
+// Null if new work has come: whoever ends it will look again.
+join_awaiter* scope_core::take_joiners() noexcept {
+  const std::lock_guard lock(joining_);
+  if (joiners_ == nullptr || !settle()) return nullptr;
+  for (join_awaiter* j = joiners_; j != nullptr; j = j->next_joiner_) j->listed_ = false;
+  join_awaiter* const all = joiners_;
+  joiners_ = nullptr;
+  return all;
 }
 
 // The joins are over, unless new work has come. Those that were told to the graph are over for it at
 // the instant at which nothing runs.
-bool scope_core::settle(join_awaiter& list) noexcept {
+bool scope_core::settle() noexcept {
   bool told_any = false;
-  for (const join_awaiter* j = &list; j != nullptr; j = j->next_joiner_) {
+  for (const join_awaiter* j = joiners_; j != nullptr; j = j->next_joiner_) {
     told_any = told_any || j->wait_.where != told::not_at_all;
   }
   if (!told_any) return idle();
   const no_search meanwhile;  // G4 of wait_graph.hpp
   if (!idle()) return false;
-  for (join_awaiter* j = &list; j != nullptr; j = j->next_joiner_) j->over_.store(true, release);
+  for (join_awaiter* j = joiners_; j != nullptr; j = j->next_joiner_) j->over_.store(true, release);
   return true;
-}
-
-void scope_core::put_back(join_awaiter* list) noexcept {
-  join_awaiter* last = list;
-  while (last->next_joiner_ != nullptr) last = last->next_joiner_;
-  push(list, last);
-}
-
-void scope_core::push(join_awaiter* first, join_awaiter* last) noexcept {
-  join_awaiter* seen = joiners_.load(relaxed);
-  do {
-    last->next_joiner_ = seen;
-  } while (!joiners_.compare_exchange_weak(seen, first, acq_rel, relaxed));  // J1
 }
 
 void scope_core::throw_first_error() {
   const std::unique_ptr<failure> first(first_failure_.exchange(nullptr, acquire));  // J3
+  const std::unique_ptr<failure> cancelled(first_cancellation_.exchange(nullptr, acquire));
   if (first != nullptr) std::rethrow_exception(first->error);
+  if (cancelled != nullptr) std::rethrow_exception(cancelled->error);
 }
 
 void scope_core::abandon() noexcept {
@@ -80,7 +110,12 @@ void scope_core::abandon() noexcept {
     contract_break("", "an async_scope is destroyed while its work has not ended", {});
   }
   const std::unique_ptr<failure> first(first_failure_.exchange(nullptr, relaxed));  // J2
-  if (first != nullptr) report_unobserved(first->error, "", first->where);
+  const std::unique_ptr<failure> cancelled(first_cancellation_.exchange(nullptr, relaxed));
+  if (first != nullptr) {
+    report_unobserved(first->error, "", first->where);
+  } else if (cancelled != nullptr && !stop_.stop_requested()) {
+    report_unobserved(cancelled->error, "", cancelled->where);
+  }
   drop_share();
 }
 

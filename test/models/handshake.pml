@@ -2,15 +2,17 @@
  *
  * Models     BODY: S1 of include/turnstile/detail/body.hpp (waiting_body), with what
  *            lib/strand/section_core.cpp does around start; else: scope_core.hpp and
- *            lib/resume/scope_core.cpp, J1 and J4
+ *            lib/resume/scope_core.cpp, J1 and J4, and K1 of stoppable_wait.hpp
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The end of a
  *            body or of spawned work may come on any thread, or within its start.
  * Sizes      BODY: B requests one after the other, each with a body that waits. Else: W pieces of
  *            work, J coroutines that join, and M more pieces, spawned by work or by who has joined
- *            and then joins again; the scope is destroyed after the last join
+ *            and then joins again; the first of them below a stop, which may come; the scope is
+ *            destroyed after the last join
  * Checks     BODY: exactly one goes on, when both are done; the frame with the handshake is not
  *            touched after it was handed back. Else: each joiner is resumed, once, not before all
- *            work had ended; the core is freed once and not touched afterwards
+ *            work had ended unless it was withdrawn; its frame is not touched afterwards; the core is
+ *            freed once and not touched afterwards
  *
  * Ablations  each must fail
  *   BODY LOOK_THEN_STORE      both sides look first: nobody goes on, or both do
@@ -20,12 +22,17 @@
  *   BODY ACCOUNT_AFTER_START  the owner's fields are touched when the section may have gone on
  *   NO_LOOK_AFTER_ADD         a joiner that comes as the last work ends is never resumed
  *   NO_SECOND_LOOK            joiners are resumed though work was spawned since the first look
- *   NO_LOOK_AFTER_PUT_BACK    work that ended while the list was away leaves it asleep
+ *   FIRST_GOES_ON             a joiner is resumed while its own await_suspend still registers
+ *   REGISTRATION_LEAVES_IT    await_suspend relies on whoever ends the wait
+ *   STOP_DOES_NOT_ASK         a stop resumes who is being resumed already
+ *   STAYS_LISTED              work that ends resumes who has been withdrawn
+ *   STILL_LISTED              a stop takes what has been taken for the end of the work
+ *   NO_DEREGISTRATION         a coroutine goes on while its callback is being called
  *   LINK_AFTER_RESUME         a joiner's link is read when it is in use again
  *   WORK_WITHOUT_SHARE        the last work looks for joiners in a core that one of them has freed
  *   JOIN_WITHOUT_SHARE        so does a joiner
- *   JOIN_BY_STORE             two joiners come at once: one is lost
- *   TAKE_BY_LOOK              two take the same joiners
+ *   JOIN_WITHOUT_LOCK         two joiners come at once: one is lost
+ *   TAKE_WITHOUT_LOCK         two take the same joiners
  */
 
 #ifdef BODY
@@ -128,15 +135,25 @@ init {
 byte running, shares = 1;
 byte joiners = NONE;
 byte next[J];
+bool listed[J];
+bool locked;
+
+/* the joiners' frames: K1, and whether the callback of a stop is being called */
+bool one[J];
+bool calling[J];
 
 /* ghost */
 byte spawned, finished; /* how many; which */
 byte more = M;
-bool resumed[J];
+bool resumed[J], withdrawn[J];
 byte joined;
 bool freed;
 
 #define core() assert(!freed)
+#define frame(j) assert(!resumed[j])
+
+inline lock() { atomic { !locked -> core(); locked = true } }
+inline unlock() { atomic { core(); locked = false } }
 
 inline drop_share() {
   atomic {
@@ -159,64 +176,107 @@ inline spawn() {
 }
 
 inline resume(j) {
-  assert(!resumed[j]);
+  frame(j);
   resumed[j] = true
 }
 
-inline wake_if_idle() {
-  do
-  :: atomic { core(); k = running };
-     if
-     :: k != 0 -> k = 0; break
-     :: else
-     fi;
-#ifdef TAKE_BY_LOOK
-     atomic { core(); list = joiners };
-     atomic { core(); joiners = NONE };
+/* K1: the second one of who ended the wait and its await_suspend goes on with the coroutine. */
+inline ended(j) {
+  frame(j);
+#ifdef FIRST_GOES_ON
+  resume(j)
 #else
-     atomic { core(); list = joiners; joiners = NONE };
+  if
+  :: one[j] -> resume(j)
+  :: else -> one[j] = true
+  fi
 #endif
-     if
-     :: list == NONE -> break
-     :: else
-     fi;
+}
+
+inline wake_if_idle() {
+  atomic { core(); k = running };
+  if
+  :: k != 0 -> k = 0
+  :: else ->
+#ifndef TAKE_WITHOUT_LOCK
+     lock();
+#endif
      atomic { core(); k = running };
      if
 #ifdef NO_SECOND_LOOK
-     :: false ->
+     :: true ->
 #else
-     :: k != 0 -> /* put it back */
+     :: k == 0 ->
 #endif
+        atomic { core(); list = joiners };
         atomic {
           core();
+          joiners = NONE;
           k = list;
           do
-          :: next[k] != NONE -> k = next[k]
+#ifndef STILL_LISTED
+          :: k != NONE -> frame(k); listed[k] = false; k = next[k]
+#else
+          :: k != NONE -> k = NONE
+#endif
+          :: else -> break
+          od
+        }
+     :: else
+     fi;
+#ifndef TAKE_WITHOUT_LOCK
+     unlock();
+#endif
+     k = 0;
+     do
+     :: list != NONE ->
+#ifdef LINK_AFTER_RESUME
+        atomic { ended(list) };
+        atomic { frame(list); list = next[list] }
+#else
+        atomic { k = next[list]; ended(list); list = k; k = 0 }
+#endif
+     :: else -> break
+     od
+  fi
+}
+
+/* The callback of a stop, if one is asked for. */
+proctype stop(byte id) {
+  byte k;
+  bool mine;
+  lock();
+  atomic {
+    core();
+    mine = listed[id];
+#ifdef STOP_DOES_NOT_ASK
+    mine = true;
+#endif
+#ifndef STAYS_LISTED
+    if
+    :: listed[id] ->
+       listed[id] = false;
+       if
+       :: joiners == id -> joiners = next[id]
+       :: else ->
+          k = joiners;
+          do
+          :: next[k] != id -> k = next[k]
           :: else -> break
           od;
-          next[k] = joiners;
-          joiners = list;
-          list = NONE;
+          next[k] = next[id];
           k = 0
-        };
-#ifdef NO_LOOK_AFTER_PUT_BACK
-        break
+       fi
+    :: else
+    fi
 #endif
-     :: else ->
-        k = 0;
-        do
-        :: list != NONE ->
-#ifdef LINK_AFTER_RESUME
-           atomic { resume(list) };
-           list = next[list]
-#else
-           atomic { k = next[list]; resume(list); list = k; k = 0 }
-#endif
-        :: else -> break
-        od;
-        break
-     fi
-  od
+  };
+  unlock();
+  if
+  :: mine -> atomic { withdrawn[id] = true; ended(id) }
+  :: else
+  fi;
+  calling[id] = false
 }
 
 proctype work(byte id) {
@@ -240,15 +300,26 @@ proctype work(byte id) {
 #endif
 }
 
-/* The thread goes on in wait, the coroutine perhaps elsewhere. */
-proctype rest_of_wait() {
+/* The thread goes on in wait, and then registers for a stop, the coroutine perhaps elsewhere. */
+proctype rest_of_wait(byte id) {
   byte k, list = NONE;
 #ifndef NO_LOOK_AFTER_ADD
   wake_if_idle();
 #endif
 #ifndef JOIN_WITHOUT_SHARE
-  drop_share()
+  drop_share();
 #endif
+  if
+  :: id == 0 ->
+     if
+     :: atomic { true -> calling[0] = true; run stop(0) }
+     :: true
+     fi;
+#ifndef REGISTRATION_LEAVES_IT
+     atomic { ended(0) }
+#endif
+  :: else
+  fi
 }
 
 proctype joiner(byte id) {
@@ -259,18 +330,30 @@ again:
   :: k == 0 -> goto passed
   :: else -> k = 0
   fi;
-  resumed[id] = false;
+  atomic { resumed[id] = false; withdrawn[id] = false; one[id] = (id != 0) };
 #ifndef JOIN_WITHOUT_SHARE
   atomic { core(); shares++ };
 #endif
-#ifdef JOIN_BY_STORE
+#ifdef JOIN_WITHOUT_LOCK
   atomic { core(); next[id] = joiners };
-  atomic { core(); joiners = id };
+  atomic { core(); joiners = id; listed[id] = true };
 #else
-  atomic { core(); next[id] = joiners; joiners = id };
+  lock();
+  atomic { core(); next[id] = joiners };
+  atomic { core(); joiners = id; listed[id] = true };
+  unlock();
 #endif
-  run rest_of_wait();
+  run rest_of_wait(id);
   (resumed[id]);
+#ifdef NO_DEREGISTRATION
+  assert(!calling[id]);
+#else
+  (!calling[id]);
+#endif
+  if
+  :: withdrawn[id] -> all = 0; goto again
+  :: else
+  fi;
 passed:
   atomic { assert((finished & all) == all); all = 0; k = 0 };
   if

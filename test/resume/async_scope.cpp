@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -278,6 +279,150 @@ TEST_SUITE("resume") {
       sync_wait(scope.join());
     }
     CHECK(counted::alive() == 0);
+  }
+
+  TEST_CASE("scope: its token is one, and a request stops it") {
+    async_scope scope;
+    const std::stop_token token = scope.stop_token();
+    CHECK(token.stop_possible());
+    CHECK_FALSE(token.stop_requested());
+    scope.request_stop();
+    scope.request_stop();
+    CHECK(token.stop_requested());
+    CHECK(token == scope.stop_token());
+  }
+
+  TEST_CASE("scope: a stop ends what its work waits for, whenever that was spawned") {
+    gate end;
+    critical_section cs;
+    async_scope other;
+    other.spawn(wait_then_throw(end, "not now"));
+    auto handle = cs.submit([&end]() -> task<> { co_await end; });
+    async_scope scope;
+    scope.spawn(other.join());
+    scope.spawn([](execution_handle<void>& h) -> task<> { co_await h; }(handle));
+    scope.spawn(when_all(other.join(), other.join()));
+    scope.request_stop();
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK_NOTHROW(sync_wait(scope.join()));
+    end.open();
+    CHECK_NOTHROW(sync_wait(handle));
+    CHECK_THROWS_WITH(sync_wait(other.join()), "not now");
+  }
+
+  TEST_CASE("scope: work spawned after a stop starts, and waits for nothing") {
+    gate end;
+    std::vector<int> list;
+    async_scope other;
+    other.spawn(step(list, end));
+    async_scope scope;
+    scope.request_stop();
+    bool started = false;
+    scope.spawn([](async_scope& s, bool& there) -> task<> {
+      there = true;
+      co_await s.join();
+    }(other, started));
+    CHECK(started);
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    end.open();
+    sync_wait(other.join());
+  }
+
+  TEST_CASE("scope: with fail_fast the first error stops the rest, and join throws it") {
+    gate end;
+    gate fails;
+    std::vector<int> list;
+    async_scope other;
+    other.spawn(step(list, end));
+    async_scope scope{{.fail_fast = true}};
+    scope.spawn(other.join());
+    scope.spawn(wait_then_throw(fails, "the cause"));
+    scope.spawn(other.join());
+    CHECK_FALSE(scope.stop_token().stop_requested());
+    fails.open();
+    CHECK(scope.stop_token().stop_requested());
+    CHECK_THROWS_WITH(sync_wait(scope.join()), "the cause");
+    end.open();
+    sync_wait(other.join());
+  }
+
+  TEST_CASE("scope: without fail_fast an error stops nobody") {
+    async_scope scope;
+    gate g;
+    g.open();
+    scope.spawn(wait_then_throw(g, "alone"));
+    CHECK_FALSE(scope.stop_token().stop_requested());
+    CHECK_THROWS_WITH(sync_wait(scope.join()), "alone");
+  }
+
+  TEST_CASE("join: an error proper counts, though a cancellation happened before it") {
+    gate g;
+    async_scope scope;
+    scope.spawn([]() -> task<> {
+      throw operation_cancelled();
+      co_return;
+    }());
+    scope.spawn(wait_then_throw(g, "the cause"));
+    g.open();
+    CHECK_THROWS_WITH(sync_wait(scope.join()), "the cause");
+    CHECK_NOTHROW(sync_wait(scope.join()));
+  }
+
+  TEST_CASE("scope: a cancellation that no join took is reported only if nobody asked for it") {
+    const support::unobserved errors;
+    const auto cancelled = []() -> task<> {
+      throw operation_cancelled();
+      co_return;
+    };
+    {
+      async_scope asked;
+      asked.request_stop();
+      asked.spawn(cancelled());
+    }
+    CHECK(errors.seen().empty());
+    {
+      async_scope not_asked;
+      not_asked.spawn(cancelled());
+    }
+    CHECK(errors.seen().size() == 1);
+  }
+
+  TEST_CASE("join: one that is withdrawn ends, may be awaited again, and others go on waiting") {
+    gate end;
+    std::vector<int> list;
+    async_scope work;
+    work.spawn(step(list, end));
+    bool over = false;
+    const foreign stays = join(work, over);
+    async_scope joins;
+    for (int i = 0; i != 3; ++i) joins.spawn(work.join());
+    joins.request_stop();
+    CHECK_THROWS_AS(sync_wait(joins.join()), operation_cancelled);
+    CHECK_FALSE(over);
+    end.open();
+    CHECK(over);
+    sync_wait(work.join());
+  }
+
+  TEST_CASE("join: withdrawn while the last work ends, it ends once, on several threads") {
+    thread_pool pool{2};
+    for (int round = 0; round != 500; ++round) {
+      async_scope work{{.executor = pool}};
+      work.spawn([]() -> task<> { co_return; }());
+      async_scope joins{{.executor = pool}};
+      std::atomic<int> ends{0};
+      joins.spawn([](async_scope& s, std::atomic<int>& n) -> task<> {
+        try {
+          co_await s.join();
+        } catch (const operation_cancelled&) {
+        }
+        ++n;
+      }(work, ends));
+      joins.request_stop();
+      sync_wait(joins.join());
+      CHECK(ends == 1);
+      sync_wait(work.join());
+    }
   }
 
   TEST_CASE("scope: destroying it while its work has not ended aborts") {

@@ -153,9 +153,7 @@ TEST_SUITE("resume") {
       };
       CHECK(std::get<1>(sync_wait(when_all(make(), make()))).value == 1);
       CHECK_THROWS(sync_wait(when_all(make(), fail(), make())));
-      {
-        auto never = when_all(make(), make());
-      }
+      { auto never = when_all(make(), make()); }
     }
     CHECK(counted::alive() == 0);
   }
@@ -197,5 +195,28 @@ TEST_SUITE("resume") {
       for (const int n : sync_wait(when_all(std::move(tasks)))) sum += n;
       CHECK(sum == 780);
     }
+  }
+
+  TEST_CASE("when_all: an error proper counts, though a cancellation happened before it") {
+    gate now;
+    gate later;
+    auto cancelled = [&]() -> task<> {
+      co_await now;
+      throw operation_cancelled();
+    };
+    const foreign f = [](task<> a, task<> b) -> foreign {
+      co_await when_all(std::move(a), std::move(b));
+    }(cancelled(), wait_then_throw(later, "the cause"));
+    now.open();
+    later.open();
+    CHECK_THROWS_WITH(f.rethrow(), "the cause");
+  }
+
+  TEST_CASE("when_all: a cancellation is thrown if there is nothing else") {
+    auto cancelled = []() -> task<> {
+      throw operation_cancelled();
+      co_return;
+    };
+    CHECK_THROWS_AS(sync_wait(when_all(cancelled(), nothing())), operation_cancelled);
   }
 }

@@ -27,8 +27,11 @@ ENDS = ("strand: three*", "strand: *lane*", "strand: whoever*", "strand: when*",
 BODY = ("strand: a body*", "strand:*")
 HANDLE = ("strand: a handle*",)
 SCOPE = ("scope:*",)
+STOPS = ("withdrawal:*", "when_any:*", "scope:*")
 POOL = ("pool: one worker*", "pool: what*", "pool: *one who posts*", "pool:*")
 QUEUE = ("run_queue:*", "pool:*")
+TIMER = ("timer:*", "sleep:*")
+SLEEP = ("sleep: it*", "sleep:*")
 LOOKING = ("looking:*",)
 GRAPH = ("wait graph: *two take*", "wait graph: *join*", "wait graph: the *", "wait graph: *")
 MEMBER = ("wait graph: *join*", "wait graph: *work*", "wait graph: *")
@@ -309,12 +312,12 @@ rule("the waiter is known after the word says so", """state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
     if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, release,  // H2
                                               acquire)) {
-      return true;  // this may be gone
+      return !stop.stop_possible() || listen(stop, &take_back);  // this may be gone
     }""", """std::uint8_t was = submitted_result<R>::running;
     if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, release,
                                               acquire)) {
       state_->waiter_ = this;
-      return true;
+      return !stop.stop_possible() || listen(stop, &take_back);
     }""")
 rule("an end does not free what was dropped",
      "switch (word_.exchange(ended, acq_rel)) {  // H1, H2\n"
@@ -328,21 +331,25 @@ rule("a drop looks, then stores", DROP,
 
 rule = rules_of("lib/resume/scope_core.cpp", SCOPE)
 rule("no second look at running", "if (!told_any) return idle();", "if (!told_any) return true;")
-rule("no look after the push", "push(&j, &j);\n  wake_if_idle();", "push(&j, &j);")
-rule("a wait has no share",
-     "shares_.fetch_add(1, relaxed);"
-     "  // j may be resumed, and end the scope, before we have looked\n"
-     "  push(&j, &j);\n  wake_if_idle();\n  drop_share();", "push(&j, &j);\nwake_if_idle();")
+rule("no look after the push", "wake_if_idle();\n  drop_share();", "drop_share();")
+LISTED = """shares_.fetch_add(1, relaxed);  // j may be resumed, and end the scope, before we have looked
+  {
+    const std::lock_guard lock(joining_);
+    j.listed_ = true;
+    j.next_joiner_ = joiners_;
+    if (joiners_ != nullptr) joiners_->previous_joiner_ = &j;
+    joiners_ = &j;
+  }
+  wake_if_idle();
+  drop_share();"""
+rule("a wait has no share", LISTED, LISTED[LISTED.index("{"):].replace("drop_share();", ""))
 rule("work drops its share before its last look",
      "if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2\n  drop_share();",
      "const bool last = running_.fetch_sub(1, release) == 1;\ndrop_share();\n"
      "if (last) wake_if_idle();")
 ERROR = """if (error != nullptr) {
-    auto mine = std::make_unique<failure>(failure{std::move(error), where});
-    failure* none = nullptr;
-    if (first_failure_.compare_exchange_strong(none, mine.get(), release, relaxed)) {  // J3
-      mine.release();
-    }
+    first& place = is_cancellation(error) ? first_cancellation_ : first_failure_;
+    if (note(place, std::move(error), where) && on_failure_ == on_failure::stop) request_stop();
   }
 """
 LAST = "  if (running_.fetch_sub(1, release) == 1) wake_if_idle();"
@@ -350,10 +357,56 @@ rule("work counts as ended before its error is noted", ERROR + LAST,
      "const bool last = running_.fetch_sub(1, release) == 1;\n" + ERROR
      + "if (last) wake_if_idle();")
 rule("reads the next joiner after this one is resumed",
-     "join_awaiter* const next = j->next_joiner_;\n      resume_at_home(*j);  // j may be gone\n"
-     "      j = next;", "resume_at_home(*j);\nj = j->next_joiner_;")
+     "join_awaiter* const next = j->next_joiner_;\n    j->wait_ended();  // j may be gone\n"
+     "    j = next;", "j->wait_ended();\nj = j->next_joiner_;")
+rule("a cancellation hides what caused it", "is_cancellation(error) ? first_cancellation_ : first_failure_",
+     "(static_cast<void>(first_cancellation_), first_failure_)", STOPS)
+rule("an error stops nobody",
+     "note(place, std::move(error), where) && on_failure_ == on_failure::stop",
+     "note(place, std::move(error), where) && false", STOPS)
+rule("who leaves does not look whether it is in the list", "if (!j.listed_) return false;", "", STOPS)
+LEAVES = "(j.previous_joiner_ != nullptr ? j.previous_joiner_->next_joiner_ : joiners_) = j.next_joiner_;"
+rule("who leaves stays in the list", LEAVES, "", STOPS)
+rule("joiners are still in the list when it is taken",
+     "for (join_awaiter* j = joiners_; j != nullptr; j = j->next_joiner_) j->listed_ = false;", "",
+     STOPS)
 
-rule = rules_of("include/turnstile/when_all.hpp", ("when_all:*",))
+rule = rules_of("include/turnstile/detail/stoppable_wait.hpp", STOPS)
+rule("whoever ends a wait goes on with it", "if (is_second()) resume_at_home(*this);",
+     "is_second();\nresume_at_home(*this);")
+rule("await_suspend leaves it to the others", "if (!is_second()) return true;",
+     "is_second();\nreturn true;")
+rule("await_suspend goes on whoever comes first", "if (!is_second()) return true;",
+     "is_second();")
+rule("a stop does not ask whose the wait is", "if (take_back(*wait)) wait->withdraw();",
+     "take_back(*wait);\nwait->withdraw();")
+rule("the first one looks, then stores", "word_.exchange(one, acq_rel) == one",
+     in_two_steps("word_.store(one, release)", "word_.load(acquire)", " == one"))
+rule("the coroutine goes on while its callback is called", "listener_.reset();", "")
+
+rule = rules_of("lib/resume/stoppable_wait.cpp", STOPS)
+rule("a stop goes on with it whoever comes first", "if (!is_second()) return;", "is_second();")
+rule("a withdrawn wait does not say so", "withdrawn_ = true;", "")
+
+rule = rules_of("include/turnstile/detail/submitted.hpp", ("withdrawal: the wait for a handle*",))
+TAKE_BACK = """if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed)) {
+      return false;  // H2
+    }"""
+rule("a wait for a handle is taken back by store", TAKE_BACK,
+     "self.state_->word_.store(submitted_result<R>::running, relaxed);")
+
+rule = rules_of("include/turnstile/when_any.hpp", ("when_any:*",))
+rule("whoever ends first decides, cancelled or not", "is_cancellation(error) ? cancelled_ : decided_",
+     "(static_cast<void>(cancelled_), decided_)")
+rule("the last one decides", "first.compare_exchange_strong(none, which, relaxed, relaxed);",
+     "first.store(which, relaxed);")
+rule("the others are not stopped", "below_.request_stop();", "")
+
+rule = rules_of("include/turnstile/detail/stop_region.hpp", ("when_any:*",))
+rule("a stop of the surroundings is not passed on",
+     "if (surroundings_.stop_possible()) passed_on_.emplace(surroundings_, pass_on{this});", "")
+
+rule = rules_of("include/turnstile/detail/child.hpp", ("when_all:*",))
 rule("the parent does not count", "children + 1", "children")
 rule("whoever does not come last looks again", "if (left_.fetch_sub(1, acq_rel) != 1) return {};",
      "left_.fetch_sub(1, acq_rel);\nif (left_.load(acquire) != 0) return {};")
@@ -467,6 +520,32 @@ rule("takes by load and store", "newest_.exchange(nullptr, acquire)",
      in_two_steps("newest_.store(nullptr, relaxed)", "newest_.load(acquire)", ""))
 rule("pushes by store", "newest_.compare_exchange_weak(seen, newest, seq_cst, relaxed)",
      "(newest_.store(newest, seq_cst), true)")
+
+# --- timers ---------------------------------------------------------------------------------------
+
+rule = rules_of("lib/executor/timer_queue.cpp", TIMER)
+rule("a cancel does not wait for the call",
+     "while (called_.load(acquire) == &t) called_.wait(&t, relaxed);", "")
+rule("the end of a call wakes nobody", "called_.notify_all();", "")
+rule("nobody learns who is called", "called_.store(t, relaxed);", "")
+rule("who is called still waits", "t->waits_ = false;", "")
+rule("two make calls at once",
+     "const std::lock_guard turn(turn_);\n  while (timer* const t = take(whose, now())) call(*t);",
+     "while (timer* const t = take(whose, now())) call(*t);")
+rule("a start does not see that its time is past",
+     "return at <= now() ? then::call_due : then::nothing;", "return then::nothing;")
+rule("the clock goes back", "std::max(now(), t).time_since_epoch().count()",
+     "t.time_since_epoch().count()")
+
+rule = rules_of("lib/resume/sleep.cpp", SLEEP)
+rule("who awaits falls asleep by store",
+     "word_.compare_exchange_strong(was, state::asleep, release, acquire)",
+     "(word_.store(state::asleep, release), true)")
+rule("who ends a sleep does not care who is last", "was == state::asleep", "true")
+ENDS_SLEEP = "word_.compare_exchange_weak(was, how, acq_rel, relaxed)"
+rule("a sleep is ended by store", ENDS_SLEEP, "(word_.store(how, release), true)")
+rule("a sleep is ended twice", "if (was == state::due || was == state::stopped) return;", "")
+rule("a sleep that is stopped leaves its timer", "if (is_stopped) timer::cancel();", "")
 
 # --- holds ----------------------------------------------------------------------------------------
 
@@ -606,7 +685,7 @@ rule("a place left is not counted as done", "section_ring::finish(mine_);\n    r
 rule = rules_of("lib/resume/scope_core.cpp", ("wait graph: a join ends*", *MEMBER))
 SETTLE = """const no_search meanwhile;  // G4 of wait_graph.hpp
   if (!idle()) return false;
-  for (join_awaiter* j = &list; j != nullptr; j = j->next_joiner_) j->over_.store(true, release);
+  for (join_awaiter* j = joiners_; j != nullptr; j = j->next_joiner_) j->over_.store(true, release);
   return true;"""
 LOCK, IDLE, OVER, TRUE = SETTLE.split("\n")
 rule("joins are settled without the lock", SETTLE, "\n".join((IDLE, OVER, TRUE)))
@@ -616,7 +695,7 @@ rule("joins are never over", SETTLE, "\n".join((LOCK, IDLE, TRUE)))
 rule = rules_of("include/turnstile/detail/scope_core.hpp", MEMBER)
 rule("work that has ended stays a member", "scope.members().remove(work->member_);", "")
 
-rule = rules_of("include/turnstile/when_all.hpp", ("wait graph: *its children*", *MEMBER))
+rule = rules_of("include/turnstile/detail/child.hpp", ("wait graph: *its children*", *MEMBER))
 rule("children are told in one frame", "if (chain != nullptr) chain = side_by_side(chain);", "")
 
 # --- living ---------------------------------------------------------------------------------------

@@ -8,26 +8,20 @@
 namespace turnstile::detail {
 
 template <class T, class D>
-concept can_add = requires(T& t, const D& d) {
-  t += d;
-}
-|| requires(T& t, const D& d) { t = t + d; };
+concept can_add =
+    requires(T& t, const D& d) { t += d; } || requires(T& t, const D& d) { t = t + d; };
 template <class T, class D>
-concept can_subtract = requires(T& t, const D& d) {
-  t -= d;
-}
-|| requires(T& t, const D& d) { t = t - d; };
+concept can_subtract =
+    requires(T& t, const D& d) { t -= d; } || requires(T& t, const D& d) { t = t - d; };
 template <class T>
 concept can_divide = std::is_arithmetic_v<T> || requires(const T& t) {
   { t / 1.0 } -> std::convertible_to<T>;
 } || requires(const T& t) {
-  {
-    t / std::size_t { 1 }
-    } -> std::convertible_to<T>;
+  { t / std::size_t{1} } -> std::convertible_to<T>;
 };
 
 template <class T, class D>
-requires can_add<T, D>
+  requires can_add<T, D>
 void add_to(T& t, const D& d) {
   if constexpr (requires { t += d; }) {
     t += d;
@@ -37,7 +31,7 @@ void add_to(T& t, const D& d) {
 }
 
 template <class T, class D>
-requires can_subtract<T, D>
+  requires can_subtract<T, D>
 void subtract_from(T& t, const D& d) {
   if constexpr (requires { t -= d; }) {
     t -= d;

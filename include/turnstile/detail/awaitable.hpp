@@ -9,13 +9,9 @@
 namespace turnstile::detail {
 
 template <class T>
-concept has_member_co_await = requires(T&& t) {
-  std::forward<T>(t).operator co_await();
-};
+concept has_member_co_await = requires(T&& t) { std::forward<T>(t).operator co_await(); };
 template <class T>
-concept has_free_co_await = requires(T&& t) {
-  operator co_await(std::forward<T>(t));
-};
+concept has_free_co_await = requires(T&& t) { operator co_await(std::forward<T>(t)); };
 
 template <class T>
 decltype(auto) get_awaiter(T&& t) {

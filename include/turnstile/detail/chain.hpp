@@ -10,8 +10,7 @@
 //           everything of the library's that can see it ends before it does.
 //   member  the root of spawned work's chain (wait_graph.hpp): holds nothing. Not counted either.
 //   stop    on top of what a child of when_any or timeout inherits: holds nothing, and waits below it
-//           end when its token is stopped. Not counted either; a member of a scope that was asked to be
-//           stoppable says the same.
+//           end when its token is stopped. Not counted either. A member has its scope's token.
 //   hold    belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
 //           thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
 //   copy    of any of these, counted, for somebody else's coroutine: that may be detached and outlive
@@ -20,6 +19,11 @@
 //
 // A guard's frame is moved onto another chain when the coroutine that took it ends (adopt_holds), so
 // what somebody else's coroutine keeps is copies throughout.
+//
+// What stops a wait is asked in two ways. Waits in a section's line are many, so they look for a token
+// only if a bit of the mask says that there is one: below a when_any or timeout, and in work that was
+// spawned when its scope was stoppable already, which a scope is from the first time that anybody asked
+// for its token. All other waits walk down to the root, and find every scope's token.
 //
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
@@ -86,7 +90,7 @@ struct uncounted_frame : chain_frame {
 };
 
 struct alignas(16) stop_frame : uncounted_frame {
-  const std::stop_token* stop = nullptr;  // null: a member of a scope that nobody asked to stop
+  const std::stop_token* stop = nullptr;
 };
 
 // Aligned so that a frame's kind can be told from its address: see is_hold.
@@ -152,7 +156,13 @@ inline bool need_not_end(const chain_frame* top) noexcept {
   return top != nullptr && (top->mask & alternative) != 0;
 }
 // Of the innermost when_any, timeout or scope around; one that never stops if there is none.
-std::stop_token surrounding_stop(const chain_frame* top) noexcept;
+std::stop_token any_surrounding_stop(const chain_frame* top) noexcept;
+// The same, and a scope that is found is stoppable from now on.
+std::stop_token ask_for_surrounding_stop(const chain_frame* top) noexcept;
+// The same for a wait in a section's line: without a walk if no token was known when `top` was made.
+inline std::stop_token surrounding_stop(const chain_frame* top) noexcept {
+  return can_be_stopped(top) ? any_surrounding_stop(top) : std::stop_token();
+}
 
 // Of a guard that was let go, or of a body that has ended.
 bool gone(const chain_frame& f) noexcept;

@@ -40,8 +40,8 @@ struct versioned_bits {
 };
 
 template <class T>
-inline constexpr bool fits_double_word = TURNSTILE_DOUBLE_WORD != 0 &&
-                                         std::is_trivially_copyable_v<T> && sizeof(T) <= 8;
+inline constexpr bool fits_double_word =
+    TURNSTILE_DOUBLE_WORD != 0 && std::is_trivially_copyable_v<T> && sizeof(T) <= 8;
 
 template <class T>
 std::uint64_t bits_of(const T& value) noexcept {

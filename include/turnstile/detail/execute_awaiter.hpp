@@ -22,13 +22,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
  public:
   template <class B>
-  execute_awaiter(section_core & section, B && body, const execute_options& options,
+  execute_awaiter(section_core& section, B&& body, const execute_options& options,
                   const std::source_location& where)
       : section_request(section, options, where), body_(std::forward<B>(body)) {
     if constexpr (may_wait) left_ = nullptr;
   }
 
-  execute_awaiter(execute_awaiter && other) noexcept(std::is_nothrow_move_constructible_v<Body>)
+  execute_awaiter(execute_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Body>)
       : section_request(std::move(other)), body_(std::move(other.body_)) {
     if constexpr (may_wait) left_ = nullptr;
   }
@@ -111,7 +111,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     });
   }
 
-  static outcome begin_body(request & r) noexcept {
+  static outcome begin_body(request& r) noexcept {
     auto& self = static_cast<execute_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();
@@ -127,8 +127,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   result<value> got_;
   chain_frame* left_;  // guards that the body left behind; a plain body always says
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execute_awaiter>,
-                                           no_waiting_body>
-      waiting_;
+                                           no_waiting_body> waiting_;
 };
 
 }  // namespace turnstile::detail

@@ -14,10 +14,10 @@ template <class Guard, class... Data>
 class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaiter
     : private section_request {
  public:
-  lock_awaiter(section_core & section, const execute_options& options,
+  lock_awaiter(section_core& section, const execute_options& options,
                const std::source_location& where, Data*... data)
       : section_request(section, options, where), data_(data...) {}
-  lock_awaiter(lock_awaiter && other) noexcept
+  lock_awaiter(lock_awaiter&& other) noexcept
       : section_request(std::move(other)), data_(other.data_) {}
   ~lock_awaiter() {
     if (hold_ != nullptr) drop(hold_);
@@ -69,7 +69,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   }
 
  private:
-  static outcome grant(request & r) noexcept {
+  static outcome grant(request& r) noexcept {
     auto& self = static_cast<lock_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();

@@ -47,9 +47,9 @@ template <class T>
 class [[nodiscard("nothing is written until the result is awaited")]] mirrored_write
     : private suspended<job> {
  public:
-  mirrored_write(mirrored_group<T> & group, std::size_t replica, mirrored_change change, T value)
+  mirrored_write(mirrored_group<T>& group, std::size_t replica, mirrored_change change, T value)
       : group_(&group), replica_(replica), change_(change), value_(std::move(value)) {}
-  mirrored_write(mirrored_write && other)
+  mirrored_write(mirrored_write&& other)
       : mirrored_write(*other.group_, other.replica_, other.change_, std::move(other.value_)) {}
   ~mirrored_write() {
     if (waiting_) contract_break("", "a coroutine is destroyed while it waits for replicas", {});

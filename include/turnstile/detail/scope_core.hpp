@@ -1,46 +1,56 @@
 // scope_core.hpp - what an async_scope shares with the work it has spawned.
 //
-// Shape     running = work not yet ended; joiners = stack of coroutines in join; shares = running,
-//           plus one for the scope, plus one for each wait: whoever drops the last one frees this.
-//           first_failure = the first error that no join has taken.
+// Shape     running = work not yet ended; joiners = coroutines in join, a list under a lock, which a join
+//           leaves that a stop ends; shares = running, plus one for the scope, plus one for each wait:
+//           whoever drops the last one frees this. first_failure = the first error that no join has
+//           taken; first_cancellation = the same of those that are one.
 //
-// Edges     J1  running.fetch_sub in ended, then joiners.exchange(acq_rel); joiners.CAS(acq_rel) in
-//               push, then running.load(acquire). Of two changes of joiners one comes first: either
-//               the exchange finds the joiner, or the CAS finds what the exchange left and with it
-//               that nothing runs
+// Edges     J1  running.fetch_sub in ended, then the lock; the lock in wait, then running.load(acquire).
+//               One of two that take the lock comes first: either the last work to end finds the
+//               joiner, or the joiner finds what that work left and with it that nothing runs
 //           J2  running.fetch_sub -> running.load: what the work did
 //           J3  first_failure.CAS(release) -> exchange(acquire): the error
 //           J4  shares.fetch_sub(acq_rel): everything, before it is freed
 //
-// Progress  add and ended wait-free but for waking joiners.
+// Progress  add and ended wait-free, but for a lock for a few steps of a list where nothing runs any
+//           more. wait and leave take it too. Joins that the graph was told of: also its lock.
 //
-// Dangers   Between taking the stack and resuming what is on it new work may have been spawned and new
-//           joiners have come: so who has the stack looks at running again, and puts it back if it is
-//           not zero.
+// Dangers   Before the lock is taken new work may have been spawned: so running is looked at again.
 //           A joiner may end the scope as soon as it is resumed, while the last piece of work still
 //           looks for others: hence the shares.
+//           A stop runs callbacks, which may bring back who ends the scope: so it is asked for through a
+//           copy of the source.
 //
-// Proof     test/schedule (scope), model handshake; test/resume, test/stress
+// Proof     test/schedule (scope, withdrawal), model handshake; test/resume, test/stress
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/contract.hpp>
-#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/stoppable_wait.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/wait_graph.hpp>
+#include <turnstile/errors.hpp>
 
 #include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <source_location>
+#include <stop_token>
 #include <utility>
 
 namespace turnstile::detail {
 
 class join_awaiter;
 
+enum class on_failure : bool { go_on, stop };
+
 class scope_core {
  public:
+  // `stop` without a state: nobody can ask for one.
+  explicit scope_core(std::stop_source stop = std::stop_source(std::nostopstate),
+                      on_failure then = on_failure::go_on);
+
   void add() noexcept {
     running_.fetch_add(1,
                        relaxed);  // relaxed: whoever adds is before the join, by the caller's order
@@ -51,49 +61,63 @@ class scope_core {
 
   bool idle() const noexcept { return running_.load(acquire) == 0; }  // J1, J2
   void wait(join_awaiter& j) noexcept;                                // j may be gone afterwards
+  bool leave(join_awaiter& j) noexcept;  // false: it is not in the list any more
   scope_members& members() noexcept { return members_; }
   void throw_first_error();
+
+  std::stop_token ask_for_stop_token() noexcept;
+  void request_stop() noexcept;
 
  private:
   struct failure {
     std::exception_ptr error;
     std::source_location where;
   };
+  using first = atomic<failure*>;
 
+  static bool note(first& place, std::exception_ptr error, std::source_location where) noexcept;
   void wake_if_idle() noexcept;
-  bool settle(join_awaiter& list) noexcept;
-  void put_back(join_awaiter* list) noexcept;
-  void push(join_awaiter* first, join_awaiter* last) noexcept;
+  bool settle() noexcept;
+  join_awaiter* take_joiners() noexcept;
   void drop_share() noexcept;
 
   atomic<std::size_t> running_{0};
   atomic<std::size_t> shares_{1};
-  atomic<join_awaiter*> joiners_{nullptr};
-  atomic<failure*> first_failure_{nullptr};
+  mutex joining_;
+  guarded<join_awaiter*> joiners_{nullptr};  // under the lock
+  first first_failure_{nullptr};
+  first first_cancellation_{nullptr};
+  const std::stop_source stop_;
   scope_members members_;
+  const on_failure on_failure_;
 };
 
 class [[nodiscard("nothing is waited for until the result is awaited")]] join_awaiter
-    : private suspended<job> {
+    : private stoppable_wait {
  public:
-  join_awaiter(scope_core & core, const std::source_location& where) noexcept
+  join_awaiter(scope_core& core, const std::source_location& where) noexcept
       : core_(&core), at_({}, where) {}
-  join_awaiter(const join_awaiter& other) noexcept : core_(other.core_), at_(other.at_) {}
+  join_awaiter(const join_awaiter& other) noexcept
+      : stoppable_wait(), core_(other.core_), at_(other.at_) {}
   ~join_awaiter() {
     if (waiting_) contract_break("", "a coroutine is destroyed while it waits in join", {});
   }
 
   bool await_ready() const noexcept { return core_->idle(); }
   template <class P>
-  void await_suspend(std::coroutine_handle<P> h) {
+  bool await_suspend(std::coroutine_handle<P> h) {
     this->suspend(h);
     if (chain_ != nullptr) tell_of_wait();
     waiting_ = true;
-    core_->wait(*this);
+    const std::stop_token stop = surroundings();
+    core_->wait(*this);  // without a stop this may be gone
+    return !stop.stop_possible() || listen(stop, &take_back);
   }
   void await_resume() {
+    const bool withdrawn = was_withdrawn();
     waiting_ = false;
     end_wait(wait_);
+    if (withdrawn) throw operation_cancelled();
     core_->throw_first_error();
   }
 
@@ -113,11 +137,20 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     }
   }
 
+  static bool take_back(stoppable_wait& w) noexcept {
+    auto& j = static_cast<join_awaiter&>(w);
+    if (!j.core_->leave(j)) return false;
+    end_wait(j.wait_);
+    return true;
+  }
+
   scope_core* core_;
   site at_;
   detail::wait wait_;
   atomic<bool> over_{false};
+  guarded<bool> listed_{false};  // under the scope's lock, as the next two
   guarded<join_awaiter*> next_joiner_{nullptr};
+  guarded<join_awaiter*> previous_joiner_{nullptr};
   bool waiting_ = false;
 };
 

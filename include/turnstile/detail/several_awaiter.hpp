@@ -30,7 +30,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] several_awaiter
     put_in_order(held_.data(), N);
   }
 
-  several_awaiter(several_awaiter && other) noexcept(std::is_nothrow_move_constructible_v<Body>)
+  several_awaiter(several_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Body>)
       : several_request(std::move(other)), held_(other.held_), body_(std::move(other.body_)) {}
 
   bool await_ready() {
@@ -60,7 +60,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] several_awaiter
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
-  static outcome run(several_request & r) noexcept {
+  static outcome run(several_request& r) noexcept {
     auto& self = static_cast<several_awaiter&>(r);
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.requester());
@@ -77,8 +77,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] several_awaiter
   result<value> got_;
   chain_frame* left_ = nullptr;  // guards that the body left behind
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, several_awaiter>,
-                                           no_waiting_body>
-      waiting_;
+                                           no_waiting_body> waiting_;
 };
 
 }  // namespace turnstile::detail

@@ -5,13 +5,15 @@
 //             running --await--> awaited            the waiter is known
 //             running --end----> ended              awaiting it is ready; the handle frees the state
 //             awaited --end----> ended, and the waiter is resumed
+//             awaited --stop---> running            the waiter takes its wait back (stoppable_wait.hpp)
 //             running --drop---> dropped            post starts here
 //             dropped --end----> (freed by the body's side)
 //             ended   --drop---> (freed by the handle's side)
 //
 // Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in wait, exchange in drop:
 //               the result
-//           H2  CAS(release) in wait -> exchange(acq_rel) in end: the waiter
+//           H2  CAS(release) in wait -> exchange(acq_rel) in end: the waiter. Taking it back is relaxed:
+//               who waits the next time says so by H2 again
 //
 // Progress  wait-free; wait is one CAS.
 //
@@ -25,6 +27,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/stoppable_wait.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
@@ -113,10 +116,10 @@ class submitted_result {
 
 template <class R>
 class [[nodiscard("nothing is waited for until the result is awaited")]] handle_awaiter
-    : private suspended<job> {
+    : private stoppable_wait {
  public:
-  explicit handle_awaiter(submitted_result<R> & state) noexcept : state_(&state) {}
-  handle_awaiter(const handle_awaiter&) = default;
+  explicit handle_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
+  handle_awaiter(const handle_awaiter& other) noexcept : stoppable_wait(), state_(other.state_) {}
   ~handle_awaiter() {
     if (waiting_) misused("a coroutine is destroyed while it waits for a handle");
   }
@@ -137,11 +140,12 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     this->suspend(h);
     if (chain_ != nullptr) tell_of_wait();
     waiting_ = true;
+    const std::stop_token stop = surroundings();
     state_->waiter_ = this;
     std::uint8_t was = submitted_result<R>::running;
     if (state_->word_.compare_exchange_strong(was, submitted_result<R>::awaited_by, release,  // H2
                                               acquire)) {
-      return true;  // this may be gone
+      return !stop.stop_possible() || listen(stop, &take_back);  // this may be gone
     }
     waiting_ = false;
     end_wait(wait_);
@@ -150,14 +154,29 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   }
 
   R await_resume() {
+    const bool withdrawn = was_withdrawn();
     waiting_ = false;
     end_wait(wait_);
+    if (withdrawn) {
+      state_->awaited_ = false;  // may be awaited again
+      throw operation_cancelled();
+    }
     return state_->got_.take();
   }
 
  private:
   friend class submitted_result<R>;
-  void resume() noexcept { resume_at_home(*this); }
+  void resume() noexcept { wait_ended(); }
+
+  static bool take_back(stoppable_wait& w) noexcept {
+    auto& self = static_cast<handle_awaiter&>(w);
+    std::uint8_t was = submitted_result<R>::awaited_by;
+    if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed)) {
+      return false;  // H2
+    }
+    end_wait(self.wait_);
+    return true;
+  }
 
   // The section may be gone.
   static std::string label_of_wanted(const wait& w) {
@@ -331,8 +350,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   stand_in* stand_in_ = nullptr;
   chain_frame* left_ = nullptr;
   [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, submitted>,
-                                           no_waiting_body>
-      waiting_;
+                                           no_waiting_body> waiting_;
 };
 
 // Makes handles.

@@ -10,6 +10,7 @@ namespace turnstile::detail {
 
 class trampoline;
 class relay;
+class timer;
 struct token_pin;
 struct worker;
 
@@ -31,6 +32,7 @@ struct thread_state {
   trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
   written_here* writes = nullptr;   // innermost variable whose change runs here; see value_cell.hpp
+  const timer* calls = nullptr;     // whose call is made here; see timer_queue.hpp
   token_pin* kept_token = nullptr;  // the stop token it asked with last; see kept_token.hpp
   std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
   std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps

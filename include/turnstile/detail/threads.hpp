@@ -13,11 +13,13 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
 namespace turnstile::detail {
 
 using std::mutex;
+using std::stop_callback;
 using std::thread;
 using std::chrono::steady_clock;
 using std::this_thread::sleep_for;

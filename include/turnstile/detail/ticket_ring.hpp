@@ -51,10 +51,10 @@
 
 namespace turnstile::detail {
 
-enum class [[nodiscard]] after_publish : std::uint8_t{
-    nothing,    // whoever serves the section will see it; the request may be gone already
-    take_over,  // the caller owns the section; its request is among those that next() gives
-    closed,     // refused: the section was closed meanwhile (not by every ring)
+enum class [[nodiscard]] after_publish : std::uint8_t {
+  nothing,    // whoever serves the section will see it; the request may be gone already
+  take_over,  // the caller owns the section; its request is among those that next() gives
+  closed,     // refused: the section was closed meanwhile (not by every ring)
 };
 
 class ticket_ring {

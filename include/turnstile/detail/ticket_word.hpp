@@ -38,10 +38,10 @@
 
 namespace turnstile::detail {
 
-enum class [[nodiscard]] arrival : std::uint8_t{
-    owner,   // the section was idle: the caller owns it
-    queued,  // the caller owes a publish
-    closed,  // refused; nothing is owed
+enum class [[nodiscard]] arrival : std::uint8_t {
+  owner,   // the section was idle: the caller owns it
+  queued,  // the caller owes a publish
+  closed,  // refused; nothing is owed
 };
 
 class ticket_word {

@@ -54,7 +54,9 @@
 #include <array>
 #include <cstdint>
 #include <source_location>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace turnstile::detail {
@@ -64,8 +66,7 @@ struct wait;
 
 // The root of the chain of spawned work, and of each of its parallel children.
 struct alignas(16) member_frame : stop_frame {
-  member_frame(scope_members& s, const site& where) noexcept
-      : stop_frame{{{nullptr, nullptr, &where, 0}}}, scope(&s) {}
+  inline member_frame(scope_members& s, const site& where) noexcept;
 
   scope_members* scope;
   // Children have inherited it below a guard: when that is gone, several may wait with it. Written
@@ -80,10 +81,10 @@ inline bool is_member(const chain_frame* f) noexcept {
   return !is_hold(f) && f->section == nullptr && (f->mask & alternative) == 0;
 }
 
-// The work of a scope that has not ended.
+// The work of a scope that has not ended, and the token that it runs below.
 class scope_members {
  public:
-  scope_members() noexcept = default;
+  explicit scope_members(std::stop_token stop) noexcept : stop_(std::move(stop)) {}
   ~scope_members();
   scope_members(const scope_members&) = delete;
   scope_members& operator=(const scope_members&) = delete;
@@ -93,13 +94,26 @@ class scope_members {
 
   bool watched() const noexcept { return watched_.load(relaxed); }  // G2, G3
 
+  const std::stop_token& stop() const noexcept { return stop_; }
+  // Relaxed: work spawned after the token was asked for comes after that by the callers' order.
+  bool is_stoppable() const noexcept { return stoppable_.load(relaxed); }
+  void make_stoppable() noexcept {
+    if (!is_stoppable()) stoppable_.store(true, relaxed);
+  }
+
  private:
   friend class wait_graph;
 
+  const std::stop_token stop_;
+  atomic<bool> stoppable_{false};                    // for good: members made from then on say so
   alignas(cache_line) atomic<bool> watched_{false};  // for good, once somebody's wait can lead here
   alignas(cache_line) mutex lock_;
   guarded<member_frame*> first_{nullptr};
 };
+
+inline member_frame::member_frame(scope_members& s, const site& where) noexcept
+    : stop_frame{{{nullptr, nullptr, &where, s.is_stoppable() ? stoppable : 0}}, &s.stop()},
+      scope(&s) {}
 
 enum class told : std::uint8_t { not_at_all, in_frame, in_table };
 
@@ -143,8 +157,8 @@ inline bool told_without_search(wait& w, chain_frame* by) noexcept {
 }
 
 // A chain is about to wait, whose frames the caller keeps until end_wait. Throws deadlock_error if the
-// wait would never end, and then it is not told. Below an alternative nothing is told. Otherwise end_wait follows, by the waiter, when it
-// goes on.
+// wait would never end, and then it is not told. Below an alternative nothing is told. Otherwise end_wait
+// follows, by the waiter when it goes on, or by who takes its wait back before.
 void begin_wait(wait& w, chain_frame* by);
 void end_told_wait(wait& w) noexcept;
 

@@ -27,13 +27,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
 
  public:
   template <class P, class B>
-  when_awaiter(section_core & section, P && pred, B && body, const execute_options& options,
+  when_awaiter(section_core& section, P&& pred, B&& body, const execute_options& options,
                const std::source_location& where)
       : section_request(section, options, where),
         pred_(std::forward<P>(pred)),
         body_(std::forward<B>(body)) {}
 
-  when_awaiter(when_awaiter && other) noexcept(std::is_nothrow_move_constructible_v<Pred> &&
+  when_awaiter(when_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Pred> &&
                                                std::is_nothrow_move_constructible_v<Body>)
       : section_request(std::move(other)),
         pred_(std::move(other.pred_)),
@@ -89,7 +89,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
-  static when_awaiter& of(request & r) noexcept { return static_cast<when_awaiter&>(r); }
+  static when_awaiter& of(request& r) noexcept { return static_cast<when_awaiter&>(r); }
 
   // Yes, or the predicate threw: then the request ends with that.
   bool may_run_now() noexcept {
@@ -107,7 +107,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   }
 
   // Its turn in line.
-  static outcome ask(request & r) noexcept {
+  static outcome ask(request& r) noexcept {
     when_awaiter& self = of(r);
     if (self.may_run_now()) return run_body(r);
     self.start = &run_body;
@@ -122,7 +122,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   }
 
   // It may run now.
-  static outcome run_body(request & r) noexcept {
+  static outcome run_body(request& r) noexcept {
     when_awaiter& self = of(r);
     self.keep_uses();
     if (self.got_.failed()) return outcome::no_body;
@@ -144,8 +144,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   result<value> got_;
   chain_frame* left_ = nullptr;  // guards that the body left behind
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, when_awaiter>,
-                                           no_waiting_body>
-      waiting_;
+                                           no_waiting_body> waiting_;
 };
 
 }  // namespace turnstile::detail

@@ -137,18 +137,20 @@ class atomic {
 template <class T>
 class guarded {
  public:
-  guarded() noexcept : value_() { schedule::begin_life(this); }
-  guarded(T value) noexcept : value_(value) { schedule::begin_life(this); }
+  constexpr guarded() noexcept : guarded(T{}) {}
+  constexpr guarded(T value) noexcept : value_(value) {
+    if (!std::is_constant_evaluated()) schedule::begin_life(this);
+  }
   guarded(const guarded& other) noexcept : guarded(static_cast<T>(other)) {}
-  ~guarded() { schedule::end_life(this); }
+  constexpr ~guarded() {
+    if (!std::is_constant_evaluated()) schedule::end_life(this);
+  }
 
   [[gnu::always_inline]] operator T() const noexcept {
     schedule::read_plain(this);
     return value_;
   }
-  [[gnu::always_inline]] T operator->() const noexcept
-    requires std::is_pointer_v<T>
-  {
+  [[gnu::always_inline]] T operator->() const noexcept requires std::is_pointer_v<T> {
     return static_cast<T>(*this);
   }
   [[gnu::always_inline]] guarded& operator=(T value) noexcept {

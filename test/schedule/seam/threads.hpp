@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -51,6 +52,43 @@ class thread {
  private:
   static constexpr int nobody = -1;
   int id_ = nobody;
+};
+
+inline constinit atomic<std::uint32_t> order_of_stops{0};
+
+// The standard one waits in its destructor for a call that another thread makes. To it all threads are one
+// here, so that is done before; and that the call sees what came before the registration is said by a word
+// that all have in common. It must not be destroyed inside its own call.
+template <class F>
+class stop_callback {
+ public:
+  stop_callback(const std::stop_token& token, F f)
+      : call_(f), begin_(order_of_stops.fetch_add(1, release)), callback_(token, forward{this}) {}
+  ~stop_callback() {
+    if (!is_called_) return;
+    while (!over_.load(acquire)) over_.wait(false, acquire);
+  }
+  stop_callback(const stop_callback&) = delete;
+  stop_callback& operator=(const stop_callback&) = delete;
+
+ private:
+  struct forward {
+    stop_callback* to;
+    void operator()() const noexcept {
+      to->is_called_ = true;
+      order_of_stops.fetch_add(1, acq_rel);
+      to->call_();
+      atomic<bool>& over = to->over_;
+      over.store(true, seq_cst);
+      over.notify_all();
+    }
+  };
+
+  F call_;
+  bool is_called_ = false;  // known at once: nobody else's turn comes between
+  atomic<bool> over_{false};
+  [[maybe_unused]] std::uint32_t begin_;
+  std::stop_callback<forward> callback_;
 };
 
 // Time passes when somebody waits, and as the scenario says at every look.

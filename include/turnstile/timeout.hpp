@@ -1,0 +1,120 @@
+// timeout.hpp - give something a limited time.
+//
+// Behind it: detail/stop_region.hpp (how it is stopped), detail/timer.hpp (when).
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/child.hpp>
+#include <turnstile/detail/first_error.hpp>
+#include <turnstile/detail/stop_region.hpp>
+#include <turnstile/detail/timer.hpp>
+#include <turnstile/errors.hpp>
+#include <turnstile/sleep.hpp>
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+namespace detail {
+
+// Asks what runs below to stop when its time is over. The one child's end is all there is to wait for.
+//
+// Edges  over is written in the timer's call and read after cancel, which comes after that
+class time_limit : public countdown, private timer {
+ public:
+  time_limit() noexcept : timer(&time_is_over) {}
+
+  void note(std::size_t, const std::exception_ptr&) noexcept {}
+
+  stop_region& below() noexcept { return below_; }
+
+  void begin(std::chrono::nanoseconds time) noexcept {
+    if (time == std::chrono::nanoseconds::zero()) return time_is_over(*this);
+    const time_point now = timer_now();
+    if (time < time_point::max() - now) start(now + time);  // else it is for ever
+  }
+
+  // When the child has ended. True: its time was over, and nobody else wanted it to stop.
+  bool end() noexcept {
+    static_cast<void>(cancel());
+    below_.leave();
+    return over_ && !below_.surroundings_stopped();
+  }
+
+ private:
+  static void time_is_over(timer& t) noexcept {
+    auto& self = static_cast<time_limit&>(t);
+    self.over_ = true;
+    self.below_.request_stop();
+  }
+
+  guarded<bool> over_{false};
+  stop_region below_;
+};
+
+template <class A>
+class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter {
+  using only = child<A, time_limit>;
+  using value = typename only::value;
+
+ public:
+  timeout_awaiter(A&& a, std::chrono::nanoseconds time) : waiting_(std::forward<A>(a)), time_(time) {}
+  timeout_awaiter(timeout_awaiter&& other)
+      : waiting_(std::forward<A>(other.waiting_)), time_(other.time_) {}
+
+  bool await_ready() const noexcept { return false; }
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    prepare_timers();
+    child_.emplace(std::forward<A>(waiting_));
+    limit_.arm(h, 1);
+    limit_.below().enter(h);
+    limit_.begin(time_);
+    child_->run(limit_, 0, limit_.below().frame());
+    return !limit_.arrive();
+  }
+
+  value await_resume() {
+    const bool too_late = limit_.end();
+    child_->adopt_what_it_holds();
+    if (too_late && is_cancellation(child_->error())) throw deadline_exceeded();
+    if constexpr (std::is_void_v<value>) {
+      child_->take();
+    } else {
+      return child_->take();
+    }
+  }
+
+ private:
+  A waiting_;
+  std::chrono::nanoseconds time_;
+  std::optional<only> child_;
+  time_limit limit_;
+};
+
+}  // namespace detail
+
+/// Runs `a` and gives what it gives. When `d` is over, `a` is asked to stop: its current_stop_token says
+/// so, and whatever it waits for in the library ends with operation_cancelled. It goes on when `a` has
+/// ended, so what does not wait in the library should look at its token.
+///
+/// Runs on    the awaiting thread until `a` first suspends; callbacks that were registered with its token
+///            are called where timers are, and should be short
+/// Resumes    where `a` ended
+/// Throws     what `a` throws; deadline_exceeded in place of an operation_cancelled, if the time was over
+///            and the surroundings were not stopped. What comes all the same after that, a value or
+///            another error, is given as it is
+/// Cancel     a stop of what surrounds it is passed on to `a`
+/// Lifetime   an rvalue is kept in the awaiting frame; a frame and a stop state are allocated
+template <detail::awaitable A, class Rep, class Period>
+auto timeout(A&& a, std::chrono::duration<Rep, Period> d) {
+  return detail::timeout_awaiter<A>(std::forward<A>(a), detail::whole_nanoseconds(d));
+}
+
+}  // namespace turnstile

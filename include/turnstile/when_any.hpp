@@ -1,0 +1,174 @@
+// when_any.hpp - wait for the first of several awaitables, and stop the others.
+//
+// Behind it: detail/child.hpp (who has ended), detail/stop_region.hpp (how the others are stopped).
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/child.hpp>
+#include <turnstile/detail/first_error.hpp>
+#include <turnstile/detail/stop_region.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <ranges>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace turnstile {
+
+/// What came out of a when_any: which one decided, and what it gave.
+template <class V>
+struct any_result {
+  std::size_t index;
+  V value;
+};
+
+namespace detail {
+
+// Asks the others to stop when one ends, and knows which one decides: the first that does not end with
+// a cancellation, for a cancellation follows from something else.
+//
+// Edges  relaxed: a place only picks one. It is read by the parent, after N1 of child.hpp
+// Proof  test/schedule (when_any); test/stress (control)
+class any_ends : public countdown {
+ public:
+  void note(std::size_t which, const std::exception_ptr& error) noexcept {
+    std::size_t none = nobody;
+    place& first = is_cancellation(error) ? cancelled_ : decided_;
+    first.compare_exchange_strong(none, which, relaxed, relaxed);
+    below_.request_stop();
+  }
+
+  stop_region& below() noexcept { return below_; }
+
+  // Once all have ended.
+  std::size_t which() const noexcept {
+    const std::size_t decided = decided_.load(relaxed);
+    return decided != nobody ? decided : cancelled_.load(relaxed);
+  }
+
+ private:
+  using place = atomic<std::size_t>;
+  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+  place decided_{nobody};
+  place cancelled_{nobody};
+  stop_region below_;
+};
+
+template <class... A>
+class [[nodiscard("nothing runs until the result is awaited")]] any_of {
+  using value = std::variant<as_value<typename child<A, any_ends>::value>...>;
+
+ public:
+  explicit any_of(A&&... a) : waiting_(std::forward<A>(a)...) {}
+  any_of(any_of&& other) : waiting_(std::move(other.waiting_)) {}
+
+  bool await_ready() const noexcept { return false; }
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    std::apply([&](A&... a) { children_.emplace(std::forward<A>(a)...); }, waiting_);
+    ends_.arm(h, sizeof...(A));
+    ends_.below().enter(h);
+    chain_frame* const below = ends_.below().frame();
+    std::size_t which = 0;
+    std::apply([&](auto&... c) { (c.run(ends_, which++, below), ...); }, *children_);
+    return !ends_.arrive();
+  }
+
+  any_result<value> await_resume() {
+    ends_.below().leave();
+    std::apply([](auto&... c) { (c.adopt_what_it_holds(), ...); }, *children_);
+    return take(ends_.which(), std::index_sequence_for<A...>());
+  }
+
+ private:
+  template <std::size_t... I>
+  any_result<value> take(std::size_t which, std::index_sequence<I...>) {
+    std::optional<value> got;
+    const auto take_from = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
+      if (i == which) got.emplace(std::in_place_index<i>, std::get<i>(*children_).take());
+    };
+    (take_from(std::integral_constant<std::size_t, I>()), ...);
+    return {which, std::move(*got)};
+  }
+
+  std::tuple<A...> waiting_;
+  std::optional<std::tuple<child<A, any_ends>...>> children_;
+  any_ends ends_;
+};
+
+template <class Range>
+class [[nodiscard("nothing runs until the result is awaited")]] any_in {
+  using element = std::ranges::range_value_t<Range>;
+  using one = child<element, any_ends>;
+  using value = as_value<typename one::value>;
+
+ public:
+  explicit any_in(Range r) : waiting_(std::move(r)) {
+    if (std::ranges::empty(waiting_)) throw std::invalid_argument("turnstile: when_any of nothing");
+  }
+  any_in(any_in&& other) : waiting_(std::move(other.waiting_)) {}
+
+  bool await_ready() const noexcept { return false; }
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    for (auto&& a : waiting_) children_.emplace_back(std::move(a));
+    ends_.arm(h, children_.size());
+    ends_.below().enter(h);
+    chain_frame* const below = ends_.below().frame();
+    std::size_t which = 0;
+    for (one& c : children_) c.run(ends_, which++, below);
+    return !ends_.arrive();
+  }
+
+  any_result<value> await_resume() {
+    ends_.below().leave();
+    for (one& c : children_) c.adopt_what_it_holds();
+    const std::size_t which = ends_.which();
+    return {which, children_[which].take()};
+  }
+
+ private:
+  Range waiting_;
+  std::deque<one> children_;
+  any_ends ends_;
+};
+
+}  // namespace detail
+
+/// Starts all of them, in order, and resumes when all have ended. When the first one ends, the others are
+/// asked to stop: their current_stop_token says so, and whatever they wait for in the library ends with
+/// operation_cancelled. What does not wait in the library runs to its end, so it should look at its token.
+///
+/// The first one to end decides, by its value or its error; only a cancellation leaves that to the next
+/// one, for it follows from something else. What the others give is dropped.
+///
+/// Gives      which one, and what it gave: a variant, with monostate for void and reference_wrapper for
+///            references
+/// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
+/// Resumes    where the last one ended
+/// Throws     the error of the one that decides; operation_cancelled if all were
+/// Cancel     a stop of what surrounds it is passed on to all of them
+/// Lifetime   rvalues are kept in the awaiting frame; one frame per child and a stop state are allocated
+template <detail::awaitable... A>
+requires(sizeof...(A) != 0) auto when_any(A&&... a) {
+  return detail::any_of<A...>(std::forward<A>(a)...);
+}
+
+/// The same for a range of awaitables, given by value: the value alone, monostate for void. An empty
+/// range: std::invalid_argument.
+template <std::ranges::input_range Range>
+requires detail::awaitable<std::ranges::range_value_t<Range>> &&
+    (!detail::awaitable<Range>)auto when_any(Range range) {
+  return detail::any_in<Range>(std::move(range));
+}
+
+}  // namespace turnstile

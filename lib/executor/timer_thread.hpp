@@ -1,0 +1,12 @@
+// timer_thread.hpp - the library's thread for timers.
+#pragma once
+
+namespace turnstile::detail {
+
+// Starts it if there is none yet. Throws std::system_error.
+void make_timer_thread();
+
+// It looks at the timers again. At the end of the process, when it is over, nothing.
+void wake_timer_thread() noexcept;
+
+}  // namespace turnstile::detail

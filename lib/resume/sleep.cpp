@@ -1,0 +1,84 @@
+// sleep.cpp - a sleep's begin and end. The protocol is drawn in detail/sleep_awaiter.hpp.
+
+#include <turnstile/detail/chain.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/sleep_awaiter.hpp>
+#include <turnstile/errors.hpp>
+#include <turnstile/thread_pool.hpp>
+
+namespace turnstile::detail {
+
+namespace {
+
+constexpr time_point never = time_point::max();
+
+time_point after(std::chrono::nanoseconds time) noexcept {
+  const time_point now = timer_now();
+  return time >= never - now ? never : now + time;
+}
+
+}  // namespace
+
+sleep_awaiter::sleep_awaiter(sleep_awaiter&& other) noexcept
+    : timer(&is_due), until_(other.until_), time_(other.time_), is_relative_(other.is_relative_) {
+  if (other.phase_ != phase::fresh) other.misused();
+  other.phase_ = phase::moved_from;
+}
+
+bool sleep_awaiter::await_ready() {
+  if (phase_ != phase::fresh) [[unlikely]]
+    misused();
+  phase_ = phase::awaited;
+  if (can_be_stopped(here().chain)) [[unlikely]] {
+    stop_ = any_surrounding_stop(here().chain);
+    if (stop_.stop_requested()) throw operation_cancelled();
+  }
+  if (is_relative_) until_ = after(time_);
+  return until_ <= timer_now();
+}
+
+executor_ref sleep_awaiter::executor_to_come_back_to() {
+  prepare_timers();
+  const executor_ref here_now = here().runs_on;
+  return here_now ? here_now : executor_ref(thread_pool::shared());
+}
+
+bool sleep_awaiter::fall_asleep() noexcept {
+  timer::start(until_);
+  if (stop_.stop_possible()) withdraws_.emplace(stop_, withdraw{this});
+  state was = state::arming;
+  if (word_.compare_exchange_strong(was, state::asleep, release, acquire)) return true;  // Z1, Z2
+  stay();
+  return false;
+}
+
+void sleep_awaiter::end(state how) noexcept {
+  state was = word_.load(relaxed);
+  do {
+    if (was == state::due || was == state::stopped) return;
+  } while (!word_.compare_exchange_weak(was, how, acq_rel, relaxed));  // Z1, Z2
+  if (was == state::asleep) home_.post(*this);                         // this may be gone
+}
+
+void sleep_awaiter::await_resume() {
+  if (phase_ != phase::waiting) return;
+  // Relaxed: ordered by Z2, or by the job.
+  const bool is_stopped = word_.load(relaxed) == state::stopped;
+  withdraws_.reset();
+  if (is_stopped) timer::cancel();
+  phase_ = phase::awaited;
+  if (is_stopped) throw operation_cancelled();
+}
+
+void sleep_awaiter::misused() const noexcept {
+  contract_break("",
+                 phase_ == phase::moved_from ? "a sleep is used that was moved from"
+                                             : "a sleep is awaited twice",
+                 {});
+}
+
+void sleep_awaiter::destroyed() noexcept {
+  contract_break("", "a coroutine is destroyed while it sleeps", {});
+}
+
+}  // namespace turnstile::detail
