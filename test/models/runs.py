@@ -177,7 +177,8 @@ RUNS = {
         holds("W=2 BOUND", "long"),
         holds("W=2 TWICE", "long"),
         holds("W=2 WHEN=6 ANY_TIME", "long"),
-        holds("W=2 WHEN=4 BUDGET", "long"),
+        holds("W=2 WHEN=2 BUDGET ANY_TIME", "long"),
+        holds("W=2 WHEN=6 BUDGET", "long"),
         *ablations(
             "W=2 BUDGET",
             "TAKE_BY_STORE",
@@ -204,12 +205,12 @@ RUNS = {
         ),
         *ablations(
             "W=2 WHEN=6 ANY_TIME",
-            "ASIDE_UNPINNED_AT_ONCE",
             "NO_LOOK_AFTER_BODY",
             "LOOK_ENDS_WITH_ASKED",
             "FINISHED_TWICE",
             "END_KEEPS_TOMBSTONES",
         ),
+        *ablations("W=2 WHEN=6 BUDGET", "ASIDE_UNPINNED_AT_ONCE"),
     ],
     "handshake": [
         holds("BODY B=2"),
