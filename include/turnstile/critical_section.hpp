@@ -118,7 +118,7 @@ class critical_section {
     detail::require_safe_inside_co_await<Body>();
     return detail::execute_after<std::decay_t<Body>, std::tuple<>, A...>(
         core_, detail::dependencies_access::all(std::move(first)), std::forward<Body>(body), {},
-        options, where);
+        options, detail::kept_token(options.stop.token()), where);
   }
 
   /// Runs `body` once `pred()` is true: asked when the request's turn comes, and if it is not true then,

@@ -52,6 +52,11 @@ class batch {
 
   // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back too.
   void add_pinned(stand_in& s) noexcept { pinned_.append(s); }
+  // The same. Another owner may have that one pinned at the same time, so it has a link of its own.
+  void add_set_aside(stand_in& s) noexcept {
+    s.next_unpinned = set_aside_;
+    set_aside_ = &s;
+  }
 
   // `r` got one of its sections and goes on to the next, in deliver.
   void add_entered(request& r) noexcept { entered_.append(r); }
@@ -111,8 +116,16 @@ class batch {
     while (pinned_.first != nullptr) {
       auto& s = stand_in::of(static_cast<request&>(*pinned_.first));
       pinned_.first = s.next;
-      if (s.unpin()) add(s.behind());  // else s may be gone
+      unpin(s);
     }
+    while (set_aside_ != nullptr) {
+      stand_in& s = *set_aside_;
+      set_aside_ = s.next_unpinned;
+      unpin(s);
+    }
+  }
+  void unpin(stand_in& s) noexcept {
+    if (s.unpin()) add(s.behind());  // else s may be gone
   }
 
   // Null: the executor may choose.
@@ -142,6 +155,7 @@ class batch {
   list homeless_;
   list entered_;
   list pinned_;
+  stand_in* set_aside_ = nullptr;
   bool keep_ = false;
   bool keeps_off_ = false;
 };

@@ -226,7 +226,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
           done.add(*ends);
         }
         break;
-      case outcome::set_aside: done.add_pinned(*youngest_aside()); break;
+      case outcome::set_aside: done.add_set_aside(*youngest_aside()); break;
       case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
     }
     if (timed) [[unlikely]]

@@ -80,6 +80,7 @@ template <class Body, class Data, class... A>
 task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& section,
                                                                 std::tuple<A...> all, Body body,
                                                                 Data data, execute_options options,
+                                                                kept_token stop,
                                                                 std::source_location where) {
   using call = call_after<Body, Data, A...>;
   const executor_ref home = options.resume_on ? options.resume_on : here().runs_on;
@@ -87,6 +88,8 @@ task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& se
   try {
     auto values = co_await std::apply([](A&... a) { return when_all(std::forward<A>(a)...); }, all);
     if (home != here().runs_on) options.resume_on = home;
+    const std::stop_token token = stop.get();
+    if (options.stop.token() != nullptr) options.stop = token;
     co_return co_await execute_awaiter<call>(
         section,
         call(std::move(body),

@@ -147,6 +147,7 @@ class stand_in final : public request {
   guarded<bool> is_awake{false};  // it was set aside, and may run now
   guarded<stand_in*> older{nullptr};
   guarded<stand_in*> younger{nullptr};
+  guarded<stand_in*> next_unpinned{nullptr};  // only who set it aside
 
  private:
   static constexpr std::uint32_t asked_bits = 3;  // a withdrawal
