@@ -230,7 +230,7 @@ class critical_section {
   friend class registry;
 
   critical_section(const section_options& options, std::string_view container)
-      : core_(options.name, options.executor, options.ring_capacity, container) {}
+      : core_(options, container) {}
 
   // True: the caller owns the section. Throws section_closed.
   bool arrive_if_idle(detail::section_core::place& line, std::source_location where);
@@ -242,7 +242,7 @@ class critical_section {
         detail::run_held(core_, detail::here().chain, at, std::forward<F>(f));
     if (core_.timed()) [[unlikely]]
       core_.end_time();
-    core_.leave(line);
+    core_.leave_tried(line);
     if (left != nullptr) detail::adopt_holds(*left);
   }
 

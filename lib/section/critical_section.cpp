@@ -7,13 +7,18 @@ namespace turnstile {
 bool critical_section::arrive_if_idle(detail::section_core::place& line,
                                       std::source_location where) {
   if (core_.bound_elsewhere()) return false;
+  if (!core_.admit_if_empty()) return false;
   switch (core_.try_arrive(line)) {
     case detail::arrival::owner:
       if (core_.watched()) core_.begin_tried({{}, where});
       return true;
-    case detail::arrival::closed: core_.count_refusal(); throw section_closed(core_.label());
-    case detail::arrival::queued: break;
+    case detail::arrival::closed:
+      core_.give_up_room();
+      core_.count_refusal();
+      throw section_closed(core_.label());
+    default: break;
   }
+  core_.give_up_room();
   return false;
 }
 

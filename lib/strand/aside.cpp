@@ -7,6 +7,7 @@
 // at once.
 
 #include "strand/batch.hpp"
+#include "strand/gate.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -30,6 +31,7 @@ void section_core::set_aside(stand_in& s) noexcept {
   s.stands = stand_in::position::aside;
   has_aside_ = true;
   known_stand_ins()->aside.fetch_add(1, relaxed);
+  if (limited()) limit()->set_aside();  // and its place is about to be finished
 }
 
 stand_in* section_core::youngest_aside() const noexcept {
@@ -70,6 +72,7 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
       s->stands = stand_in::position::neither;
       s->is_awake = true;
       known_stand_ins()->aside.fetch_sub(1, relaxed);
+      if (limited()) limit()->leave_aside();
       return s;
     } else if (s->unpin()) {
       done.add(s->behind());

@@ -4,18 +4,22 @@
 #include "registry/times.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
+#include "strand/gate.hpp"
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/errors.hpp>
 #include <turnstile/resource.hpp>
+#include <turnstile/section_options.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <bit>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -50,14 +54,16 @@ section_core::closer* const closed_list = reinterpret_cast<section_core::closer*
 
 }  // namespace
 
-section_core::section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
-                           std::string_view container)
+section_core::section_core(const section_options& options, std::string_view container)
     : job(&run_posted),
-      ring_(checked_capacity(ring_capacity), storage_),
-      special_(static_cast<std::uint8_t>(bound_to ? is_bound : 0)),
-      mine_(ring_capacity, storage_),
-      given_(keep(name, bound_to, container)) {
+      ring_(checked_capacity(options.ring_capacity), storage_),
+      special_(traits_of(options)),
+      mine_(options.ring_capacity, storage_),
+      given_(keep(options, container)) {
   try {
+    if (options.max_waiters != 0) {
+      stand_ins().limit = new gate(options.max_waiters, options.on_full == when_full::wait_outside);
+    }
     id_ = enlist(*this);
   } catch (...) {
     delete given_.load(relaxed);
@@ -65,20 +71,26 @@ section_core::section_core(std::string_view name, executor_ref bound_to, std::si
   }
 }
 
+std::uint8_t section_core::traits_of(const section_options& options) noexcept {
+  return static_cast<std::uint8_t>((options.executor ? is_bound : 0) |
+                                   (options.max_waiters != 0 ? is_limited : 0));
+}
+
 section_core::~section_core() {
   if (closers_.load(relaxed) != closed_list && (ring_.pending() != 0 || waits_aside())) {
     contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
   }
   if (has_aside_) forget_aside();
+  if (limited()) forget_outside();
   delist(*this, id_);
   // Relaxed: everything that was asked of the section comes before its end.
   delete given_.load(relaxed);
 }
 
-section_core::extras* section_core::keep(std::string_view name, executor_ref executor,
+section_core::extras* section_core::keep(const section_options& options,
                                          std::string_view container) {
-  if (name.empty() && !executor) return nullptr;
-  return new extras{std::string(name), executor, std::string(container)};
+  if (options.name.empty() && !options.executor) return nullptr;
+  return new extras{std::string(options.name), options.executor, std::string(container)};
 }
 
 section_core::extras::~extras() {
@@ -174,6 +186,56 @@ request* section_core::next_awaited() noexcept {
   return r;
 }
 
+// Before the word is told, so whoever is let in finds the section in use.
+void section_core::finish_place() noexcept {
+  if (limited()) [[unlikely]] {
+    limit()->leave();
+    stand_in::let_in(*limit());
+  }
+  section_ring::finish(mine_);
+}
+
+gate* section_core::limit() const noexcept { return known_stand_ins()->limit; }
+
+section_core::admission section_core::admit() noexcept {
+  if (!limited() || limit()->enter()) return admission::in;
+  if (closers_.load(relaxed) != nullptr) return admission::closed;
+  return limit()->may_wait() ? admission::outside : admission::full;
+}
+
+bool section_core::admit_if_empty() noexcept { return !limited() || limit()->enter_if_empty(); }
+
+std::exception_ptr section_core::refusal(admission why) noexcept {
+  count_refusal();
+  try {
+    if (why == admission::full) throw section_full(label(), limit()->most());
+    throw section_closed(label());
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+bool section_core::put_in_line(stand_in& s, arrival arrived, place line) noexcept {
+  if (arrived == arrival::outside) {
+    if (!limit()->enter_or_wait(s)) return !s.unpin();
+    arrived = arrive(line);
+  }
+  switch (arrived) {
+    case arrival::owner: post_first(line, s); break;
+    case arrival::queued:
+      if (publish_only(s, line) != published::closed) break;
+      [[fallthrough]];
+    default: s.close();
+  }
+  return !s.unpin();
+}
+
+void section_core::let_in(stand_in& s) noexcept {
+  place line;
+  const arrival arrived = arrive(line);
+  if (!put_in_line(s, arrived, line)) batch::post_back(s.behind());
+}
+
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
@@ -254,8 +316,28 @@ void section_core::finish_closing(batch& done) noexcept {
   std::optional<trampoline> after;
   if (here().bounce == nullptr) after.emplace();
   if (has_aside_) close_aside(done);
+  if (limited()) close_gate(done);
   done.deliver();
   finish_close();
+}
+
+// At the section's end: they are all withdrawn.
+void section_core::forget_outside() noexcept {
+  for (stand_in* s = limit()->close(); s != nullptr;) std::exchange(s, s->younger)->pass_over();
+}
+
+// Those outside were not accepted.
+void section_core::close_gate(batch& done) noexcept {
+  for (stand_in* s = limit()->close(); s != nullptr;) {
+    stand_in* const younger = s->younger;
+    if (s->pin()) {
+      s->close();
+      done.add_pinned(*s);
+    } else {
+      s->pass_over();
+    }
+    s = younger;
+  }
 }
 
 bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
@@ -287,7 +369,7 @@ void section_core::post_first(place p, request& r) noexcept {
 }
 
 // A guard's or a tried execution's end, or the short way's, while some wait apart.
-void section_core::leave_with_aside(place p) noexcept {
+void section_core::leave_slowly(place p) noexcept {
   section_ring::begin(p, mine_);
   batch done;
   go_on(next_after_body(done), done);
@@ -330,11 +412,18 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   return published::waiting;
 }
 
+void section_core::give_up_room() noexcept {
+  if (!limited()) return;
+  limit()->leave();
+  stand_in::let_in(*limit());
+}
+
 // Without memory for it this ends the program: the line would stop here for ever.
 void section_core::give_up(place p) noexcept {
   if constexpr (section_ring::arrival_is_place) {
     if (publish_only(*new stand_in, p) == published::closed) std::abort();
   }
+  give_up_room();
 }
 
 void section_core::publish_closing(request& r, place p) noexcept {

@@ -1,5 +1,7 @@
 // section_request.cpp - a request's wait, told to the graph; and its withdrawal.
 
+#include "strand/gate.hpp"
+
 #include <turnstile/detail/section_request.hpp>
 
 #include <memory>
@@ -41,7 +43,7 @@ void section_request::tell_or_leave() {
   try {
     tell_or_stay();
   } catch (...) {
-    section_->give_up(line_);
+    if (arrived_ == arrival::queued) section_->give_up(line_);
     throw;
   }
 }
@@ -59,23 +61,34 @@ void section_request::destroyed_while_waiting() const noexcept {
   contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
 }
 
-stand_in* section_request::make_stand_in(const stand_in::calls& c) noexcept {
+void section_request::arrive_limited() {
+  const section_core::admission how = section_->admit();
+  switch (how) {
+    case section_core::admission::in:
+      arrived_ = section_->arrive(line_);
+      if (arrived_ == arrival::closed) section_->give_up_room();
+      return;
+    case section_core::admission::outside: arrived_ = arrival::outside; return;
+    default: withdraw_uses(); std::rethrow_exception(section_->refusal(how));
+  }
+}
+
+stand_in* section_request::make_stand_in(const stand_in::calls& c) {
   stand_in_ = detail::make_stand_in(*this, *section_, c);
-  if (stand_in_ == nullptr) return nullptr;
+  if (stand_in_ == nullptr) {
+    if (arrived_ != arrival::outside) return nullptr;
+    give_up_waiting();
+    withdraw_uses();
+    throw std::bad_alloc();
+  }
   if (withdraws()) stand_in_->listen_to(asked_);
   if (can_be_stopped(chain_)) stand_in_->listen_to(surrounding_stop(chain_));
   return stand_in_;
 }
 
 bool section_request::wait_by(stand_in& s) noexcept {
-  section_core& section = *section_;
   keep_uses();  // whatever becomes of it: it is accepted
-  if (arrived_ == arrival::owner) {
-    section.post_first(line_, s);  // this may be gone
-  } else if (section.publish_only(s, line_) == section_core::published::closed) {
-    s.close();
-  }
-  if (!s.unpin()) return true;
+  if (section_->put_in_line(s, arrived_, line_)) return true;
   // It was withdrawn meanwhile, and this thread is who brings it back.
   if (is_sent()) {
     resume_at_home(*this);  // this may be gone

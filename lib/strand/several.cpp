@@ -99,58 +99,60 @@ several_request::entry several_request::enter(batch& done) noexcept {
   section_core& s = *held_[entered_].section;
   section_ = &s;
   bool* const own = take_own();
-  section_core::place line;
-  switch (s.arrive(line)) {
-    case arrival::owner:
-      if (s.bound_elsewhere()) {
-        if (may_be_withdrawn()) {
-          if (stand_in* const in = make_stand_in(turn_comes_often))
-            return wait_by(*in, own, [&] { s.post_first(line, *in); });
-        }
-        s.post_first(line, *this);
-        return entry::waiting;  // this may be gone
-      }
-      s.hold_first(line);
-      if (s.watched()) [[unlikely]]
-        s.begin_tried(at_);
-      count_entered();
-      own_served_ = own;
-      return entry::owned;
-    case arrival::queued:
-      if (!tell_of_wait(line)) {
-        own_served_ = own;
-        return entry::refused;
-      }
-      accepted();
-      if (may_be_withdrawn()) {
-        if (stand_in* const in = make_stand_in(turn_comes_often))
-          return wait_by(*in, own, [&] {
-            if (s.publish_only(*in, line) == section_core::published::closed) in->close();
-          });
-      }
-      if (s.publish(*this, line, done) == section_core::published::closed) {
-        if (s.recorded()) forget_execution(s, at_);
-        break;
-      }
-      // If its turn came within the call, nobody else has it; else this may be gone.
-      if (own != nullptr && done.last_entered() == this) own_served_ = own;
-      return entry::waiting;
-    case arrival::closed: break;
+  const section_core::admission how = s.admit();
+  if (how == section_core::admission::in) {
+    arrived_ = s.arrive(line_);
+    if (arrived_ == arrival::closed) s.give_up_room();
+  } else {
+    arrived_ = how == section_core::admission::outside ? arrival::outside : arrival::closed;
   }
+  if (arrived_ == arrival::closed) return refused_with(s.refusal(how), own);
+  const bool is_owner = arrived_ == arrival::owner;
+  if (is_owner && !s.bound_elsewhere()) {
+    s.hold_first(line_);
+    if (s.watched()) [[unlikely]]
+      s.begin_tried(at_);
+    count_entered();
+    own_served_ = own;
+    return entry::owned;
+  }
+  if (!is_owner && !tell_of_wait()) return refused_with(std::move(refusal_), own);
+  if (needs_stand_in()) {
+    try {
+      if (stand_in* const in = make_stand_in(turn_comes_often)) return wait_by(*in, own);
+    } catch (...) {
+      return refused_with(std::current_exception(), own);
+    }
+  }
+  if (is_owner) {
+    s.post_first(line_, *this);
+    return entry::waiting;  // this may be gone
+  }
+  accepted();
+  if (s.publish(*this, line_, done) == section_core::published::closed) {
+    if (s.recorded()) forget_execution(s, at_);
+    return refused_with(s.refusal(section_core::admission::closed), own);
+  }
+  // If its turn came within the call, nobody else has it; else this may be gone.
+  if (own != nullptr && done.last_entered() == this) own_served_ = own;
+  return entry::waiting;
+}
+
+several_request::entry several_request::refused_with(std::exception_ptr why, bool* own) noexcept {
   own_served_ = own;
-  refusal_ = refused_by(s);
+  refusal_ = std::move(why);
   return entry::refused;
 }
 
 // False: it would never end.
-bool several_request::tell_of_wait(section_core::place line) noexcept {
+bool several_request::tell_of_wait() noexcept {
   chain_frame* const by = holds(entered_);
   if (by == nullptr || ends_by_itself()) return true;
   try {
     tell(by);
     return true;
   } catch (...) {
-    section_->give_up(line);
+    if (arrived_ == arrival::queued) section_->give_up(line_);
     refusal_ = std::current_exception();
     return false;
   }
@@ -158,16 +160,13 @@ bool several_request::tell_of_wait(section_core::place line) noexcept {
 
 const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
 
-// In line behind `s`, which `publish` puts there. This may be gone if it waits.
-template <class F>
-several_request::entry several_request::wait_by(stand_in& s, bool* own, F publish) noexcept {
+// This may be gone if it waits.
+several_request::entry several_request::wait_by(stand_in& s, bool* own) noexcept {
   keep_uses();
-  publish();
-  if (!s.unpin()) return entry::waiting;
+  accepted();
+  if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
   be_awaited_again();
-  refusal_ = std::exchange(stand_in_, nullptr)->let_go();
-  own_served_ = own;
-  return entry::refused;
+  return refused_with(std::exchange(stand_in_, nullptr)->let_go(), own);
 }
 
 // Of the section that it got.
@@ -202,15 +201,6 @@ void several_request::be_posted(work what) noexcept {
 void several_request::be_awaited_again() noexcept {
   work_ = back_by_;
   home_ = back_on_;
-}
-
-std::exception_ptr several_request::refused_by(section_core& s) noexcept {
-  s.count_refusal();
-  try {
-    throw section_closed(s.label());
-  } catch (...) {
-    return std::current_exception();
-  }
 }
 
 // It is this request's turn in a section. Here, and nowhere else, a wait ends.

@@ -1,6 +1,7 @@
 // stand_in.cpp - asking a request to go, and whose turn it is to let it. The protocol is in the header.
 
 #include "strand/batch.hpp"
+#include "strand/gate.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -151,9 +152,14 @@ bool stand_in::unpin() noexcept {
   return ends;
 }
 
+// Also makes room for those who wait outside.
 void stand_in::count(withdrawal why) noexcept {
   if (stands == position::line) counts_->left_in_line.fetch_add(1, relaxed);
   if (stands == position::aside) counts_->aside.fetch_sub(1, relaxed);
+  if (gate* const g = counts_->limit) {
+    if (stands == position::line) g->leave();
+    if (stands == position::aside) g->leave_aside();
+  }
   (why == withdrawal::closed ? counts_->closed : counts_->withdrawn).fetch_add(1, relaxed);
 }
 
@@ -162,8 +168,18 @@ void stand_in::count(withdrawal why) noexcept {
 void stand_in::end(std::uint32_t was) noexcept {
   count(static_cast<withdrawal>(word_.load(relaxed) & asked_bits));
   calls_->withdrawn(*who_);
+  if (counts_->limit != nullptr) let_in(*counts_->limit);
   if ((was & posted) != 0) section_->go_past_withdrawn();
 }
+
+// Puts those for whom there is room now into the line.
+void stand_in::let_in(gate& g) noexcept {
+  for (stand_in* s = g.first_to_let_in(); s != nullptr; s = g.next_to_let_in()) {
+    s->section_->let_in(*s);  // the section may be gone
+  }
+}
+
+stand_in_counts::~stand_in_counts() { delete limit; }
 
 // True: the job owns the section again, with this pinned.
 bool stand_in::own_again() noexcept {

@@ -42,7 +42,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
         section.add_closer(*this);
         section.publish_closing(*this, line);
         return true;
-      case arrival::owner: break;
+      default: break;
     }
     section.add_closer(*this);
     section.serve_first(line, *this, nullptr);

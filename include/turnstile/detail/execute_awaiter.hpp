@@ -64,7 +64,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     suspend_as(h, &begin_body, may_wait);
     tell_if_queued();
     accepted();
-    if ((elsewhere || arrived_ == arrival::queued) && may_be_withdrawn()) [[unlikely]] {
+    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
       if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
     }
     section_core& section = *section_;  // this may be gone after publishing or posting
@@ -100,8 +100,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
  private:
   // Whatever happens, the body does not run within await_ready.
   TURNSTILE_COLD bool await_in_line() {
-    arrived_ = section_->arrive(line_);
-    if (arrived_ == arrival::closed) refuse();
+    section_request::arrive();
     return false;
   }
 

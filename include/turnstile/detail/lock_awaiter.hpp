@@ -27,9 +27,8 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     begin();
     hold_ = make_hold(*section_, at_);  // before the request is made: this may fail
     claim_uses();
-    arrived_ = section_->arrive(line_);
-    if (arrived_ == arrival::closed) refuse();
-    if (arrived_ == arrival::queued || must_hop() || section_->watched()) return false;
+    arrive();
+    if (arrived_ != arrival::owner || must_hop() || section_->watched()) return false;
     keep_uses();
     section_->hold_first(line_);
     if (!turn_is_over()) return true;
@@ -44,7 +43,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     suspend_as(h, &grant, true);
     tell_if_queued();
     accepted();
-    if (arrived_ == arrival::queued && may_be_withdrawn()) [[unlikely]] {
+    if (arrived_ != arrival::owner && needs_stand_in()) [[unlikely]] {
       if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
     }
     section_core& section = *section_;  // this may be gone after publishing

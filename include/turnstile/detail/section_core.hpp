@@ -43,11 +43,13 @@
 #include <turnstile/detail/ticket_ring.hpp>
 #endif
 
+#include <exception>
 #include <string>
 #include <string_view>
 
 namespace turnstile {
 class resource_list;
+struct section_options;
 }
 
 namespace turnstile::detail {
@@ -62,6 +64,7 @@ using section_ring = ticket_ring;
 
 class batch;
 struct section_claims;
+class gate;
 class stand_in;
 struct stand_in_counts;
 class times;
@@ -73,8 +76,7 @@ class section_core : private job {
  public:
   using place = section_ring::place;
 
-  section_core(std::string_view name, executor_ref bound_to, std::size_t ring_capacity,
-               std::string_view container = {});
+  explicit section_core(const section_options& options, std::string_view container = {});
   ~section_core();
   section_core(const section_core&) = delete;
   section_core& operator=(const section_core&) = delete;
@@ -110,7 +112,7 @@ class section_core : private job {
     return what != 0 && (what != is_bound || is_elsewhere());
   }
   // Somebody wants to know what happens here: lib/registry.
-  bool watched() const noexcept { return (special_.load(relaxed) & ~is_bound) != 0; }
+  bool watched() const noexcept { return (special_.load(relaxed) & (is_recorded | is_timed)) != 0; }
   bool recorded() const noexcept { return (special_.load(relaxed) & is_recorded) != 0; }
   bool timed() const noexcept { return (special_.load(relaxed) & is_timed) != 0; }
   void record(bool on) noexcept { set(is_recorded, on); }
@@ -125,6 +127,20 @@ class section_core : private job {
   // The owner has done with what begin_tried or start_time began.
   void end_time() noexcept;
 
+  // Its waiters are limited: whoever wants to arrive has to be let in. Null: they are not.
+  bool limited() const noexcept { return (special_.load(relaxed) & is_limited) != 0; }
+  gate* limit() const noexcept;
+  enum class [[nodiscard]] admission : std::uint8_t { in, outside, full, closed };
+  admission admit() noexcept;
+  // Only if nobody is in.
+  bool admit_if_empty() noexcept;
+  std::exception_ptr refusal(admission why) noexcept;  // full or closed; counted
+  // Puts one in line, or outside, that arrived so and is pinned. True: it waits, and it and the section
+  // may be gone. False: it was withdrawn meanwhile, and the caller brings its request back.
+  [[nodiscard]] bool put_in_line(stand_in& s, arrival arrived, place line) noexcept;
+  // The same for one that was outside, by whoever lets it in.
+  void let_in(stand_in& s) noexcept;
+
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
 
@@ -132,9 +148,16 @@ class section_core : private job {
   TURNSTILE_INLINE void leave(place p) noexcept {
     count_execution();
     if (has_aside_) [[unlikely]]
-      return leave_with_aside(p);
+      return leave_slowly(p);
     if (!ring_.leave(p, mine_)) [[unlikely]]
       serve_next();
+  }
+
+  // The same where its waiters may be limited: a tried execution.
+  void leave_tried(place p) noexcept {
+    if (!limited()) return leave(p);
+    count_execution();
+    leave_slowly(p);
   }
 
   // After arrive said owner: the first request is not served yet.
@@ -155,6 +178,8 @@ class section_core : private job {
 
   // After arrive said queued, by who does not want its place any more.
   void give_up(place p) noexcept;
+  // By who was let in and did not arrive.
+  void give_up_room() noexcept;
 
   // Made when the first one is. Throws bad_alloc.
   stand_in_counts& stand_ins() const;
@@ -208,9 +233,10 @@ class section_core : private job {
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
   };
 
-  enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4 };
+  enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4, is_limited = 8 };
 
-  static extras* keep(std::string_view name, executor_ref executor, std::string_view container);
+  static extras* keep(const section_options& options, std::string_view container);
+  static std::uint8_t traits_of(const section_options& options) noexcept;
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
   void set(trait what, bool on) noexcept;
@@ -225,8 +251,8 @@ class section_core : private job {
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
-  void leave_with_aside(place p) noexcept;
-  void finish_place() noexcept { section_ring::finish(mine_); }
+  void leave_slowly(place p) noexcept;
+  void finish_place() noexcept;
   request* next_awaited() noexcept;
   bool is_there(stand_in& s) noexcept;
   request* next_after_body(batch& done) noexcept;
@@ -236,7 +262,9 @@ class section_core : private job {
   stand_in* youngest_aside() const noexcept;
   void take_from_aside(stand_in& s) noexcept;
   void close_aside(batch& done) noexcept;
+  void close_gate(batch& done) noexcept;
   void forget_aside() noexcept;
+  void forget_outside() noexcept;
   bool waits_aside() const noexcept;
   stand_in_counts* known_stand_ins() const noexcept;  // null: there were none yet
   void go_on(request* r, batch& done) noexcept;

@@ -75,6 +75,16 @@ class section_request : protected suspended<request> {
       keep_claims(*section_, uses_, at_.exclusive());
   }
 
+  // Where it may be limited who waits: sets arrived_.
+  void arrive() {
+    if (section_->limited()) [[unlikely]] {
+      arrive_limited();
+    } else {
+      arrived_ = section_->arrive(line_);
+    }
+    if (arrived_ == arrival::closed) refuse();
+  }
+
   void withdraw_uses() noexcept {
     if (claims_are_new_) withdraw_claims(*section_, uses_, at_.exclusive());
   }
@@ -96,10 +106,12 @@ class section_request : protected suspended<request> {
     phase_ = phase::waiting;
   }
 
-  // It may have to go before its turn, once the coroutine is suspended.
-  bool may_be_withdrawn() const noexcept { return withdraws() || can_be_stopped(chain_); }
-  // Null: there was no memory for it, and the request waits as any other.
-  stand_in* make_stand_in(const stand_in::calls& c) noexcept;
+  // It may have to go before its turn, or cannot be in line yet; once the coroutine is suspended.
+  bool needs_stand_in() const noexcept {
+    return withdraws() || can_be_stopped(chain_) || arrived_ == arrival::outside;
+  }
+  // Null: there was no memory for it, and the request waits as any other. Throws bad_alloc if it cannot.
+  stand_in* make_stand_in(const stand_in::calls& c);
   // After it arrived. True: the coroutine stays suspended, and this may be gone.
   bool wait_by(stand_in& s) noexcept;
   static const stand_in::calls turn_comes_once;
@@ -131,7 +143,7 @@ class section_request : protected suspended<request> {
   // After it arrived, and before anything else is known of it: if it has to wait, the graph is told.
   // Throws deadlock_error if that would never end; its place in line is left to nobody.
   void tell_if_queued() {
-    if (arrived_ == arrival::queued && chain_ != nullptr && !ends_by_itself()) [[unlikely]]
+    if (arrived_ != arrival::owner && chain_ != nullptr && !ends_by_itself()) [[unlikely]]
       tell_or_leave();
   }
   bool ends_by_itself() const noexcept { return withdraws() && asked_.deadline != never; }
@@ -270,6 +282,7 @@ class section_request : protected suspended<request> {
   void throw_if_withdrawn();
   [[noreturn]] void destroyed_while_waiting() const noexcept;
   static std::string label_of_wanted(const wait& w);
+  void arrive_limited();
   void search(chain_frame* by);
   void tell_or_leave();
   void tell_or_stay();

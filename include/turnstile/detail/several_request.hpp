@@ -105,10 +105,9 @@ class several_request : protected section_request {
   void go_on(batch& done) noexcept;
   entry enter(batch& done) noexcept;
   void claim_what_nobody_has();
-  static std::exception_ptr refused_by(section_core& s) noexcept;
-  bool tell_of_wait(section_core::place line) noexcept;
-  template <class F>
-  entry wait_by(stand_in& s, bool* own, F publish) noexcept;
+  entry refused_with(std::exception_ptr why, bool* own) noexcept;
+  bool tell_of_wait() noexcept;
+  entry wait_by(stand_in& s, bool* own) noexcept;
   void drop_stand_in() noexcept;
   static const stand_in::calls turn_comes_often;
   static void withdrawn(request& r) noexcept;

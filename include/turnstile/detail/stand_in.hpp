@@ -79,6 +79,8 @@ inline bool may_withdraw(const execute_options& o) noexcept {
 
 enum class withdrawal : std::uint8_t { none, cancelled, expired, closed };
 
+class gate;
+
 // What statistics say of requests that stand-ins stand for. Apart from the section, for it may end while
 // somebody who has withdrawn a request still counts that.
 struct stand_in_counts {
@@ -86,8 +88,11 @@ struct stand_in_counts {
   statistic<std::uint64_t> withdrawn{0};
   statistic<std::uint64_t> closed{0};        // set aside when the section was closed
   statistic<std::uint32_t> left_in_line{0};  // withdrawn, and not passed over yet
-  statistic<std::uint32_t> aside{0};
+  atomic<std::uint32_t> aside{0};  // relaxed: only its owner ends a section
+  gate* limit = nullptr;           // from the section's beginning, if its waiters are limited
 
+  stand_in_counts() noexcept = default;
+  ~stand_in_counts();
   void share() noexcept { shares.fetch_add(1, relaxed); }
   void drop() noexcept {
     if (shares.fetch_sub(1, acq_rel) == 1) delete this;
@@ -136,13 +141,16 @@ class stand_in final : public request {
   // By the owner, pinned and not unpinned before the section is left: it will not run any more.
   void close() noexcept;
 
+  // Whoever has made room.
+  static void let_in(gate& g) noexcept;
+
   bool is_somebodys() const noexcept { return who_ != nullptr; }
 
   // By the awaiter's side, when it goes on: the error if it was withdrawn. This may be gone.
   std::exception_ptr let_go() noexcept;
 
   // Only the owner, with a pin; who withdraws it looks.
-  enum class position : std::uint8_t { line, aside, neither };
+  enum class position : std::uint8_t { line, aside, outside, neither };
   guarded<position> stands{position::line};
   guarded<bool> is_awake{false};  // it was set aside, and may run now
   guarded<stand_in*> older{nullptr};

@@ -36,6 +36,8 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
+#include <new>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -241,8 +243,9 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   // the call.
   std::exception_ptr send(const execute_options& options) noexcept {
     section_core& section = *this->section_;
+    std::optional<withdrawal_sources> asks;
     try {
-      if (may_withdraw(options)) refuse_if_withdrawn(section, withdrawal_sources(options));
+      if (may_withdraw(options)) refuse_if_withdrawn(section, asks.emplace(options));
       claims_are_new_ = !uses_.empty() && claim(section, uses_, this->at_.exclusive());
     } catch (const exclusive_access_error&) {
       section.count_refusal();
@@ -250,10 +253,11 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     } catch (...) {
       return std::current_exception();
     }
-    if (send_in_line(options)) return nullptr;
-    if (claims_are_new_) withdraw_claims(section, uses_, this->at_.exclusive());
-    section.count_refusal();
-    return std::make_exception_ptr(section_closed(section.label()));
+    std::exception_ptr refused = send_in_line(asks);
+    if (refused != nullptr && claims_are_new_) {
+      withdraw_claims(section, uses_, this->at_.exclusive());
+    }
+    return refused;
   }
 
   // After send refused it and nobody has a handle on it.
@@ -268,45 +272,46 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
   using base::body_over;
 
  private:
-  // False: the section is closed. Otherwise this may be gone.
-  bool send_in_line(const execute_options& options) noexcept {
+  // Null: it is sent, and this may be gone.
+  std::exception_ptr send_in_line(const std::optional<withdrawal_sources>& asks) noexcept {
+    using admission = section_core::admission;
     section_core& section = *this->section_;
+    const admission how = section.admit();
+    if (how == admission::full || how == admission::closed) return section.refusal(how);
     section_core::place line;
-    const arrival arrived = section.arrive(line);
-    if (arrived == arrival::closed) return false;
+    const arrival arrived = how == admission::in ? section.arrive(line) : arrival::outside;
+    if (arrived == arrival::closed) {
+      section.give_up_room();
+      return section.refusal(admission::closed);
+    }
     if (section.watched()) [[unlikely]]
       request::accepted_at = section.accept_watched(this->at_, uses_);
-    if (stand_in* const s = make_stand_in(options)) {
+    if (stand_in* const s = make_stand_in(asks, arrived == arrival::outside)) {
       send_by(*s, arrived, line);
-      return true;
+      return nullptr;
     }
+    if (arrived == arrival::outside) return std::make_exception_ptr(std::bad_alloc());
     if (arrived == arrival::owner) {
       section.post_first(line, *this);
-      return true;
+      return nullptr;
     }
-    if (section.publish_only(*this, line) != section_core::published::closed) return true;
+    if (section.publish_only(*this, line) != section_core::published::closed) return nullptr;
     if (section.recorded()) forget_execution(section, this->at_);
-    return false;
+    return section.refusal(admission::closed);
   }
 
-  // Null: it cannot be withdrawn, or there was no memory for that.
-  stand_in* make_stand_in(const execute_options& options) noexcept {
-    if (!may_withdraw(options)) return nullptr;
+  // Null: it needs none, or there was no memory for it.
+  stand_in* make_stand_in(const std::optional<withdrawal_sources>& asks, bool is_outside) noexcept {
+    if (!asks && !is_outside) return nullptr;
     stand_in_ = detail::make_stand_in(*this, *this->section_, when_withdrawn);
-    if (stand_in_ != nullptr) stand_in_->listen_to(withdrawal_sources(options));
+    if (stand_in_ != nullptr && asks) stand_in_->listen_to(*asks);
     return stand_in_;
   }
 
   // This may be gone afterwards.
   void send_by(stand_in& s, arrival arrived, section_core::place line) noexcept {
-    section_core& section = *this->section_;
     keep_new_claims();
-    if (arrived == arrival::owner) {
-      section.post_first(line, s);
-    } else if (section.publish_only(s, line) == section_core::published::closed) {
-      s.close();
-    }
-    if (s.unpin()) deliver(*this);
+    if (!this->section_->put_in_line(s, arrived, line)) deliver(*this);
   }
 
   void keep_new_claims() noexcept {

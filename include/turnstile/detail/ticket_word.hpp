@@ -39,9 +39,10 @@
 namespace turnstile::detail {
 
 enum class [[nodiscard]] arrival : std::uint8_t {
-  owner,   // the section was idle: the caller owns it
-  queued,  // the caller owes a publish
-  closed,  // refused; nothing is owed
+  owner,    // the section was idle: the caller owns it
+  queued,   // the caller owes a publish
+  closed,   // refused; nothing is owed
+  outside,  // it has not arrived: it waits to be let in (lib/strand/gate.hpp)
 };
 
 class ticket_word {

@@ -42,8 +42,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   bool await_ready() {
     begin();
     claim_uses();
-    arrived_ = section_->arrive(line_);
-    if (arrived_ == arrival::closed) refuse();
+    arrive();
     return false;
   }
 
@@ -53,7 +52,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &ask, may_wait);
     accepted();
-    if ((elsewhere || arrived_ == arrival::queued) && may_be_withdrawn()) [[unlikely]] {
+    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
       start = &run_body;
       if (stand_in* const s = make_stand_in(asks_first)) return wait_by(*s);
       start = &ask;
@@ -111,7 +110,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     when_awaiter& self = of(r);
     if (self.may_run_now()) return run_body(r);
     self.start = &run_body;
-    stand_in* const s = self.make_stand_in(asks_first);
+    stand_in* const s = self.make_stand_in(asks_first);  // it is in, so this does not throw
     if (s == nullptr) {
       self.got_.fail(std::make_exception_ptr(std::bad_alloc()));
       return outcome::no_body;

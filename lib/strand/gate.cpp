@@ -1,0 +1,89 @@
+// gate.cpp - letting requests into a section whose waiters are limited. The protocol is in the header.
+
+#include "strand/gate.hpp"
+
+#include <mutex>
+
+namespace turnstile::detail {
+
+bool gate::enter() noexcept {
+  const std::lock_guard held(lock_);
+  if (!is_free()) return false;
+  inside_ = inside_ + 1;
+  return true;
+}
+
+bool gate::enter_if_empty() noexcept {
+  const std::lock_guard held(lock_);
+  if (inside_ != 0 || !is_free()) return false;
+  inside_ = inside_ + 1;
+  return true;
+}
+
+bool gate::enter_or_wait(stand_in& s) noexcept {
+  const std::lock_guard held(lock_);
+  if (is_free() || is_closed_) {
+    inside_ = inside_ + 1;
+    return true;
+  }
+  s.stands = stand_in::position::outside;
+  s.younger = nullptr;
+  (oldest_ == nullptr ? oldest_ : youngest_->younger) = &s;
+  youngest_ = &s;
+  return false;
+}
+
+void gate::leave() noexcept {
+  const std::lock_guard held(lock_);
+  inside_ = inside_ - 1;
+}
+
+void gate::set_aside() noexcept {
+  const std::lock_guard held(lock_);
+  aside_ = aside_ + 1;
+}
+
+void gate::leave_aside() noexcept {
+  const std::lock_guard held(lock_);
+  aside_ = aside_ - 1;
+}
+
+stand_in* gate::first_to_let_in() noexcept {
+  {
+    const std::lock_guard held(lock_);
+    if (is_letting_in_) return nullptr;
+    is_letting_in_ = true;
+  }
+  return next_to_let_in();
+}
+
+stand_in* gate::next_to_let_in() noexcept {
+  const std::lock_guard held(lock_);
+  while (oldest_ != nullptr && has_room()) {
+    stand_in& s = *take_oldest();
+    if (s.pin()) {
+      s.stands = stand_in::position::line;
+      inside_ = inside_ + 1;
+      return &s;
+    }
+    s.pass_over();  // withdrawn
+  }
+  is_letting_in_ = false;
+  return nullptr;
+}
+
+stand_in* gate::close() noexcept {
+  const std::lock_guard held(lock_);
+  is_closed_ = true;
+  stand_in* const all = oldest_;
+  oldest_ = nullptr;
+  return all;
+}
+
+stand_in* gate::take_oldest() noexcept {
+  stand_in* const s = oldest_;
+  oldest_ = s->younger;
+  return s;
+}
+
+}  // namespace turnstile::detail

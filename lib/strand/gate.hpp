@@ -1,0 +1,65 @@
+// gate.hpp - who may wait in a section whose waiters are limited, and who waits outside.
+//
+// Shape     Under one lock: inside, the places in line that are not finished; aside, the requests set
+//           aside; outside, stand-ins that wait to be let in, oldest first. A request may come in while
+//           it would not wait, or fewer than `most` do and nobody is outside.
+//           One thread at a time lets in: it takes the oldest out of the list, puts it into the line
+//           without the lock, and looks again. Whoever makes room meanwhile leaves that to it.
+//
+// Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have one.
+//
+// Dangers   Whoever lets in touches the section only while it has somebody who waits outside in its
+//           hands: that is use enough. The gate itself is shared (stand_in_counts).
+//
+// Proof     test/schedule (withdrawal); test/section (max_waiters)
+#pragma once
+
+#include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/threads.hpp>
+
+#include <cstddef>
+
+namespace turnstile::detail {
+
+class gate {
+ public:
+  gate(std::size_t most, bool may_wait) noexcept : most_(most), may_wait_(may_wait) {}
+
+  std::size_t most() const noexcept { return most_; }
+  bool may_wait() const noexcept { return may_wait_; }
+
+  // True: the caller is in.
+  [[nodiscard]] bool enter() noexcept;
+  // Only if nobody is in.
+  [[nodiscard]] bool enter_if_empty() noexcept;
+  // True: it is in; else it is among those outside.
+  [[nodiscard]] bool enter_or_wait(stand_in& s) noexcept;
+
+  void leave() noexcept;
+  void set_aside() noexcept;
+  void leave_aside() noexcept;
+
+  // Begins to let in. Null: there is nobody, or no room, or somebody else does it. Otherwise the oldest,
+  // who is in; next_to_let_in follows, until it gives null.
+  stand_in* first_to_let_in() noexcept;
+  stand_in* next_to_let_in() noexcept;
+  // Whoever is outside; nobody waits there any more.
+  stand_in* close() noexcept;
+
+ private:
+  bool has_room() const noexcept { return inside_ == 0 || inside_ - 1 + aside_ < most_; }
+  bool is_free() const noexcept { return has_room() && oldest_ == nullptr && !is_letting_in_; }
+  stand_in* take_oldest() noexcept;
+
+  const std::size_t most_;
+  const bool may_wait_;
+  mutex lock_;
+  guarded<std::size_t> inside_{0};
+  guarded<std::size_t> aside_{0};
+  guarded<bool> is_letting_in_{false};
+  guarded<bool> is_closed_{false};
+  guarded<stand_in*> oldest_{nullptr};  // linked through younger
+  guarded<stand_in*> youngest_{nullptr};
+};
+
+}  // namespace turnstile::detail

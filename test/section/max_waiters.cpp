@@ -1,0 +1,244 @@
+// max_waiters.cpp - a section whose waiters are limited: refusing, or waiting outside.
+
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+#include "support/unobserved.hpp"
+
+#include <turnstile/manual_clock.hpp>
+#include <turnstile/turnstile.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+using namespace std::chrono_literals;
+using support::hold;
+using support::loop;
+
+namespace {
+
+const auto nothing = [] {};
+
+section_options at_most(std::size_t n, when_full then) {
+  return {.name = "limited", .max_waiters = n, .on_full = then};
+}
+
+// Everything on one thread; what ran, in order.
+struct stage {
+  task<> note(critical_section& cs, int who, execute_options options = {}) {
+    try {
+      const auto body = [this, who] { order.push_back(who); };
+      co_await cs.execute(body, options);
+    } catch (const section_full&) {
+      full.push_back(who);
+    } catch (const section_closed&) {
+      closed.push_back(who);
+    } catch (const operation_cancelled&) {
+      cancelled.push_back(who);
+    } catch (const deadline_exceeded&) {
+      expired.push_back(who);
+    }
+  }
+  template <class A>
+  void start(A a) {
+    scope.spawn(std::move(a));
+    here.run();
+  }
+  void finish() {
+    here.run();
+    sync_wait(scope.join());
+  }
+
+  loop here;
+  async_scope scope{{.executor = here}};
+  std::vector<int> order, full, closed, cancelled, expired;
+};
+
+}  // namespace
+
+TEST_SUITE("section") {
+  TEST_CASE("max_waiters: the request that would wait as one too many is refused, with the number") {
+    stage s;
+    critical_section cs(at_most(2, when_full::refuse));
+    section_guard guard = hold(cs);
+    for (int i = 0; i != 4; ++i) s.start(s.note(cs, i));
+    CHECK(s.full == std::vector{2, 3});
+    CHECK(cs.statistics().waiters == 2);
+    CHECK(cs.statistics().refused == 2);
+    CHECK_THROWS_WITH_AS(cs.post(nothing), doctest::Contains("2 requests wait"), section_full);
+    CHECK_THROWS_AS(sync_wait(cs.submit(nothing)), section_full);
+    critical_section other;
+    CHECK_THROWS_AS(sync_wait(execute(std::tie(cs, other), nothing)), section_full);
+    CHECK_FALSE(other.statistics().held);
+    guard.unlock();
+    s.finish();
+    CHECK(s.order == std::vector{0, 1});
+    s.start(s.note(cs, 5));
+    CHECK(s.order.back() == 5);
+    s.finish();
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("max_waiters: whoever finds it idle is never one too many") {
+    critical_section cs(at_most(1, when_full::refuse));
+    for (int i = 0; i != 10; ++i) sync_wait(cs.execute(nothing));
+    for (int i = 0; i != 10; ++i) CHECK(cs.try_execute(nothing));
+    for (int i = 0; i != 10; ++i) CHECK(cs.try_lock().has_value());
+    for (int i = 0; i != 10; ++i) section_guard held = sync_wait(cs.lock());
+    CHECK(cs.statistics().executions == 40);
+  }
+
+  TEST_CASE("max_waiters: outside they wait in order, and come in one by one") {
+    stage s;
+    critical_section cs(at_most(2, when_full::wait_outside));
+    section_guard guard = hold(cs);
+    for (int i = 0; i != 7; ++i) s.start(s.note(cs, i));
+    CHECK(cs.statistics().waiters == 2);
+    CHECK(s.full.empty());
+    guard.unlock();
+    s.finish();
+    CHECK(s.order == std::vector{0, 1, 2, 3, 4, 5, 6});
+    CHECK(cs.statistics().most_waiters <= 3);
+    CHECK(cs.statistics().executions == 8);
+  }
+
+  TEST_CASE("max_waiters: submitted and posted ones wait outside, too") {
+    stage s;
+    critical_section cs(at_most(1, when_full::wait_outside));
+    section_guard guard = hold(cs);
+    s.start(s.note(cs, 0));
+    auto handle = cs.submit([&s] { s.order.push_back(1); });
+    cs.post([&s] { s.order.push_back(2); });
+    s.start(s.note(cs, 3));
+    CHECK(cs.statistics().waiters == 1);
+    guard.unlock();
+    sync_wait(handle);
+    sync_wait(cs.close());
+    s.finish();
+    CHECK(s.order == std::vector{0, 1, 2, 3});
+  }
+
+  TEST_CASE("max_waiters: who is withdrawn makes room at once, inside and outside") {
+    stage s;
+    manual_clock clock;
+    critical_section cs(at_most(2, when_full::wait_outside));
+    std::stop_source stop;
+    section_guard guard = hold(cs);
+    s.start(s.note(cs, 0, {.stop = stop.get_token()}));
+    s.start(s.note(cs, 1));
+    s.start(s.note(cs, 2, {.deadline = clock.now() + 1s}));
+    s.start(s.note(cs, 3));
+    s.start(s.note(cs, 4));
+    CHECK(cs.statistics().waiters == 2);
+    clock.advance(1s);
+    s.here.run();
+    CHECK(s.expired == std::vector{2});
+    stop.request_stop();
+    s.here.run();
+    CHECK(s.cancelled == std::vector{0});
+    CHECK(cs.statistics().waiters == 2);  // 1 and, come in, 3
+    guard.unlock();
+    s.finish();
+    CHECK(s.order == std::vector{1, 3, 4});
+  }
+
+  TEST_CASE("max_waiters: refused ones leave nothing behind, however many there are") {
+    stage s;
+    critical_section cs(at_most(1, when_full::refuse));
+    section_guard guard = hold(cs);
+    s.start(s.note(cs, 0));
+    for (int i = 0; i != 1000; ++i) CHECK_THROWS_AS(cs.post(nothing), section_full);
+    CHECK(cs.statistics().most_waiters == 1);
+    guard.unlock();
+    s.finish();
+  }
+
+  TEST_CASE("max_waiters: requests set aside count, but not those that need not wait") {
+    stage s;
+    synchronized<int> n{0, at_most(2, when_full::refuse)};
+    critical_section& cs = n.section();
+    int woken = 0;
+    const auto wait_for = [&](int least) -> task<> {
+      const auto enough = [least](const int& value) { return value >= least; };
+      const auto note = [&woken](int&) { ++woken; };
+      co_await n.execute_when(enough, note);
+    };
+    s.start(wait_for(1));
+    s.start(wait_for(2));
+    CHECK(cs.statistics().waiters == 2);
+    s.start(n.execute([](int& value) { ++value; }));  // nobody is in: it does not wait
+    CHECK(woken == 1);
+    section_guard guard = hold(cs);
+    s.start(s.note(cs, 1));
+    s.start(s.note(cs, 2));
+    CHECK(s.full == std::vector{2});
+    guard.unlock();
+    s.start(n.execute([](int& value) { ++value; }));
+    CHECK(woken == 2);
+    s.finish();
+  }
+
+  TEST_CASE("max_waiters: closing refuses those outside") {
+    stage s;
+    critical_section cs(at_most(1, when_full::wait_outside));
+    section_guard guard = hold(cs);
+    for (int i = 0; i != 3; ++i) s.start(s.note(cs, i));
+    bool closed = false;
+    const auto close = [&]() -> task<> {
+      co_await cs.close();
+      closed = true;
+    };
+    s.start(close());
+    s.start(s.note(cs, 3));
+    CHECK(s.closed == std::vector{3});
+    guard.unlock();
+    s.finish();
+    CHECK(closed);
+    CHECK(s.order == std::vector{0});
+    CHECK(s.closed == std::vector{3, 1, 2});
+  }
+
+  TEST_CASE("max_waiters: several sections wait outside of each in turn") {
+    stage s;
+    critical_section a(at_most(1, when_full::wait_outside));
+    critical_section b(at_most(1, when_full::wait_outside));
+    section_guard guard = hold(b);
+    int ran = 0;
+    const auto both = [&]() -> task<> {
+      const auto body = [&ran] { ++ran; };
+      co_await execute(std::tie(a, b), body);
+    };
+    for (int i = 0; i != 5; ++i) s.start(both());
+    CHECK(ran == 0);
+    guard.unlock();
+    s.finish();
+    CHECK(ran == 5);
+    CHECK_FALSE(a.statistics().held);
+    CHECK_FALSE(b.statistics().held);
+  }
+
+  TEST_CASE("max_waiters: never more than that many wait, and everybody is served, on four threads") {
+    thread_pool pool(4);
+    async_scope scope{{.executor = pool}};
+    critical_section cs(at_most(3, when_full::wait_outside));
+    int n = 0;
+    const auto work = [&]() -> task<> {
+      for (int i = 0; i != 300; ++i) {
+        const auto add = [&n] { ++n; };
+        co_await cs.execute(add);
+        co_await yield();
+      }
+    };
+    for (int i = 0; i != 16; ++i) scope.spawn(work());
+    sync_wait(scope.join());
+    CHECK(n == 16 * 300);
+    CHECK_FALSE(cs.statistics().held);
+    CHECK(cs.statistics().waiters == 0);
+  }
+}
