@@ -12,6 +12,7 @@
 #include <latch>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
@@ -145,8 +146,8 @@ TEST_SUITE("executor") {
       }
     }
     CHECK(clock.pending() == expected.size());
-    std::ranges::stable_sort(expected, {},
-                             [&](int i) { return times[static_cast<std::size_t>(i)]; });
+    std::ranges::sort(expected, {},
+                      [&](int i) { return std::pair(times[static_cast<std::size_t>(i)], i); });
     for (int i = 0; i != 10; ++i) clock.advance(101ms);
     CHECK(list == expected);
   }
