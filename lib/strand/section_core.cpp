@@ -17,6 +17,7 @@
 #include <turnstile/thread_pool.hpp>
 
 #include <bit>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -50,7 +51,18 @@ section_core::published said(after_publish what) noexcept {
                                        : section_core::published::waiting;
 }
 
-section_core::closer* const closed_list = reinterpret_cast<section_core::closer*>(1);
+stand_in* const closed_list = reinterpret_cast<stand_in*>(1);
+
+// The last place in line.
+struct closing_request : request {
+  closing_request() noexcept {
+    start = [](request&) noexcept { return outcome::closed; };
+    back_to = nullptr;
+    may_wait = true;
+    accepted_at = 0;
+    home_ = {};
+  }
+};
 
 }  // namespace
 
@@ -96,6 +108,7 @@ section_core::extras* section_core::keep(const section_options& options,
 section_core::extras::~extras() {
   if (section_claims* const all = claims.load(relaxed)) end_claims(*all);
   delete measured.load(relaxed);
+  delete static_cast<closing_request*>(closing.load(relaxed));
   if (stand_in_counts* const c = stand_ins.load(relaxed)) c->drop();
 }
 
@@ -426,7 +439,20 @@ void section_core::give_up(place p) noexcept {
   give_up_room();
 }
 
-void section_core::publish_closing(request& r, place p) noexcept {
+void section_core::prepare_closing() const {
+  extras& e = made(given_);
+  request* known = e.closing.load(acquire);  // X1
+  if (known != nullptr) return;
+  auto fresh = std::make_unique<closing_request>();
+  if (e.closing.compare_exchange_strong(known, fresh.get(), release, acquire)) fresh.release();  // X1
+}
+
+void section_core::serve_closing(place p) noexcept {
+  static_cast<void>(serve_first(p, *given()->closing.load(acquire), nullptr));  // X1
+}
+
+void section_core::publish_closing(place p) noexcept {
+  request& r = *given()->closing.load(acquire);  // X1
   if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
   if (request* const next = next_awaited()) {
     batch done;
@@ -527,22 +553,39 @@ void section_core::run_posted(job& self) noexcept {
   s.serve(s.next_awaited(), nullptr, budget::jobs);
 }
 
-bool section_core::add_closer(closer& c) noexcept {
-  closer* seen = closers_.load(acquire);
+bool section_core::add_closer(stand_in& s) noexcept {
+  stand_in* seen = closers_.load(acquire);
   do {
     if (seen == closed_list) return false;
-    c.next = seen;
-  } while (!closers_.compare_exchange_weak(seen, &c, release, acquire));
+    s.younger = seen;
+  } while (!closers_.compare_exchange_weak(seen, &s, release, acquire));
   return true;
 }
 
+// For the graph they are all over before one of them goes on. The section may go with the first.
 void section_core::finish_close() noexcept {
-  closer* c = closers_.exchange(closed_list, acq_rel);  // the section may go once a closer resumes
-  for (closer* each = c; each != nullptr; each = each->next) each->over(*each);
-  while (c != nullptr) {
-    closer* const next = c->next;
-    c->done(*c);  // c may be gone
-    c = next;
+  stand_in* const all = closers_.exchange(closed_list, acq_rel);
+  stand_in* still_there = nullptr;
+  for (stand_in* s = all; s != nullptr;) {
+    stand_in* const next = s->younger;
+    if (s->pin()) {
+      s->tell_over();
+      s->younger = still_there;
+      still_there = s;
+    } else {
+      s->pass_over();
+    }
+    s = next;
+  }
+  while (still_there != nullptr) {
+    stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
+    request& who = s.behind();
+    if (s.take()) {
+      resume_at_home(who);
+      continue;
+    }
+    s.pass_over();
+    if (s.unpin()) batch::post_back(who);
   }
 }
 

@@ -88,15 +88,28 @@ stand_in* section_request::make_stand_in(const stand_in::calls& c) {
 
 bool section_request::wait_by(stand_in& s) noexcept {
   keep_uses();  // whatever becomes of it: it is accepted
-  if (section_->put_in_line(s, arrived_, line_)) return true;
-  // It was withdrawn meanwhile, and this thread is who brings it back.
+  return section_->put_in_line(s, arrived_, line_) || !goes_on_here();
+}
+
+bool section_request::was_withdrawn_meanwhile(stand_in& s) noexcept {
+  return s.unpin() && goes_on_here();
+}
+
+// It was withdrawn, and this thread is who brings it back. False: elsewhere, and this may be gone.
+bool section_request::goes_on_here() noexcept {
   if (is_sent()) {
-    resume_at_home(*this);  // this may be gone
-    return true;
+    resume_at_home(*this);
+    return false;
   }
   take_wait_back();
   stay();
-  return false;
+  return true;
+}
+
+void section_request::give_up_closing() noexcept {
+  stand_in* const s = std::exchange(stand_in_, nullptr);
+  if (!s->take()) s->pass_over(), static_cast<void>(s->unpin());
+  static_cast<void>(s->let_go());
 }
 
 void section_request::throw_if_withdrawn() {

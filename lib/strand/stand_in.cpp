@@ -167,7 +167,7 @@ void stand_in::count(withdrawal why) noexcept {
 // is touched but what the withdrawn request owned.
 void stand_in::end(std::uint32_t was) noexcept {
   count(static_cast<withdrawal>(word_.load(relaxed) & asked_bits));
-  calls_->withdrawn(*who_);
+  calls_->over(*who_);
   if (counts_->limit != nullptr) let_in(*counts_->limit);
   if ((was & posted) != 0) section_->go_past_withdrawn();
 }

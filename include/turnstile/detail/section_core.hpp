@@ -190,10 +190,12 @@ class section_core : private job {
   // By the job of a posted request.
   void serve_posted(stand_in& s) noexcept;
 
-  // Closing takes a place in line like any request; the one that gets it adds its closer and then
-  // serves or publishes a request whose outcome is `closed`.
+  // Closing takes a place in line like any request; who gets it adds its closer, and then the section's
+  // own closing request is served or published, whose outcome is `closed`.
+  void prepare_closing() const;  // throws bad_alloc
   arrival close(place& p) noexcept { return ring_.close(p); }
-  void publish_closing(request& r, place p) noexcept;
+  void publish_closing(place p) noexcept;
+  void serve_closing(place p) noexcept;
 
   void body_finished(request& r) noexcept;
   void release_hold() noexcept;
@@ -210,13 +212,8 @@ class section_core : private job {
     ++here().bodies;
   }
 
-  // Waiters of close, newest first; `closed_list` when it is done.
-  struct closer {
-    guarded<closer*> next;
-    void (*over)(closer&) noexcept;  // the section will be held by nobody any more
-    void (*done)(closer&) noexcept;  // and nobody touches it any more
-  };
-  bool add_closer(closer& c) noexcept;  // false: closed already
+  // Waiters of close, newest first, each behind a stand-in; `closed_list` when it is done.
+  bool add_closer(stand_in& s) noexcept;  // false: closed already
   void finish_close() noexcept;
 
  private:
@@ -230,6 +227,7 @@ class section_core : private job {
     atomic<section_claims*> claims{nullptr};
     atomic<times*> measured{nullptr};
     atomic<stand_in_counts*> stand_ins{nullptr};
+    atomic<request*> closing{nullptr};
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
   };
 
@@ -281,7 +279,7 @@ class section_core : private job {
   std::uint32_t id_;
   // Written rarely or never.
   statistic<std::uint64_t> refused_{0};
-  atomic<closer*> closers_{nullptr};
+  atomic<stand_in*> closers_{nullptr};
   mutable atomic<extras*> given_;  // made by the constructor, or when needed
 };
 

@@ -114,6 +114,11 @@ class section_request : protected suspended<request> {
   stand_in* make_stand_in(const stand_in::calls& c);
   // After it arrived. True: the coroutine stays suspended, and this may be gone.
   bool wait_by(stand_in& s) noexcept;
+  // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error. Otherwise
+  // this may be gone.
+  bool was_withdrawn_meanwhile(stand_in& s) noexcept;
+  // The section was closed already: no need to wait.
+  void give_up_closing() noexcept;
   static const stand_in::calls turn_comes_once;
   static void wait_is_over(request& r) noexcept {
     static_cast<section_request&>(r).turn_has_come();
@@ -283,6 +288,7 @@ class section_request : protected suspended<request> {
   [[noreturn]] void destroyed_while_waiting() const noexcept;
   static std::string label_of_wanted(const wait& w);
   void arrive_limited();
+  bool goes_on_here() noexcept;
   void search(chain_frame* by);
   void tell_or_leave();
   void tell_or_stay();

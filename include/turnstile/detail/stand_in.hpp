@@ -103,7 +103,7 @@ class stand_in final : public request {
  public:
   // What a request has that may be withdrawn.
   struct calls {
-    void (*withdrawn)(request&) noexcept;  // before it is brought back; the section may be gone
+    void (*over)(request&) noexcept;  // withdrawn, and not brought back yet; the section may be gone
     bool (*may_run)(request&) noexcept;    // may it run now? null: always
   };
 
@@ -143,6 +143,9 @@ class stand_in final : public request {
 
   // Whoever has made room.
   static void let_in(gate& g) noexcept;
+
+  // By who has it pinned: the graph shall see it waiting no more.
+  void tell_over() noexcept { calls_->over(*who_); }
 
   bool is_somebodys() const noexcept { return who_ != nullptr; }
 
