@@ -12,8 +12,7 @@ namespace {
 
 constexpr time_point never = time_point::max();
 
-time_point after(std::chrono::nanoseconds time) noexcept {
-  const time_point now = timer_now();
+time_point after(time_point now, std::chrono::nanoseconds time) noexcept {
   return time >= never - now ? never : now + time;
 }
 
@@ -33,8 +32,9 @@ bool sleep_awaiter::await_ready() {
     stop_ = any_surrounding_stop(here().chain);
     if (stop_.stop_requested()) throw operation_cancelled();
   }
-  if (is_relative_) until_ = after(time_);
-  return until_ <= timer_now();
+  const time_point now = timer_now();
+  if (is_relative_) until_ = after(now, time_);
+  return until_ <= now;
 }
 
 executor_ref sleep_awaiter::executor_to_come_back_to() {
@@ -43,13 +43,14 @@ executor_ref sleep_awaiter::executor_to_come_back_to() {
   return here_now ? here_now : executor_ref(thread_pool::shared());
 }
 
-bool sleep_awaiter::fall_asleep() noexcept {
+void sleep_awaiter::fall_asleep() noexcept {
   timer::start(until_);
   if (stop_.stop_possible()) withdraws_.emplace(stop_, withdraw{this});
   state was = state::arming;
-  if (word_.compare_exchange_strong(was, state::asleep, release, acquire)) return true;  // Z1, Z2
-  stay();
-  return false;
+  if (!word_.compare_exchange_strong(was, state::asleep, release, acquire)) {  // Z1, Z2
+    home_.post(*this);
+  }
+  // this may be gone
 }
 
 void sleep_awaiter::end(state how) noexcept {

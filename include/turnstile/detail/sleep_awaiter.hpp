@@ -1,14 +1,15 @@
 // sleep_awaiter.hpp - what co_await sleep_for(d) and sleep_until(t) do.
 //
 // Three meet at one word: the thread that awaits, the timer and, below whatever can be stopped, the stop
-// callback. One of the latter two ends the sleep, and whoever of it and the thread comes last goes on
-// with the coroutine.
+// callback. One of the latter two ends the sleep, and whoever of it and the thread comes last posts the
+// coroutine to its executor.
 //
 // Shape     word   arming --await_suspend--> asleep
-//                  arming --timer, stop----> due, stopped    the thread is last: it does not suspend
+//                  arming --timer, stop----> due, stopped    the thread is last and posts the job
 //                  asleep --timer, stop----> due, stopped    the timer or the callback posts the job
 //
-// Edges     Z1  CAS(release) arming to asleep -> CAS(acquire) in end: the job, written by suspend
+// Edges     Z1  CAS(release) arming to asleep -> CAS(acquire) in end: the callback, which is made after
+//               the timer is started; the job
 //           Z2  CAS(release) in end -> CAS(acquire on failure) in await_suspend: the last touch of the
 //               frame by who ended the sleep, before that goes on
 //           Who comes too late reads the word relaxed and does nothing. Its last touch of the frame is
@@ -56,11 +57,11 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_a
   bool await_ready();
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) {
+  void await_suspend(std::coroutine_handle<P> h) {
     const executor_ref back = executor_to_come_back_to();
     this->suspend(h, back);
     phase_ = phase::waiting;
-    return fall_asleep();  // true: this may be gone
+    fall_asleep();  // this may be gone
   }
 
   // Throws operation_cancelled.
@@ -77,7 +78,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_a
 
   static void is_due(timer & t) noexcept { static_cast<sleep_awaiter&>(t).end(state::due); }
 
-  bool fall_asleep() noexcept;
+  void fall_asleep() noexcept;
   void end(state how) noexcept;
   static executor_ref executor_to_come_back_to();
   [[noreturn]] void misused() const noexcept;

@@ -63,8 +63,11 @@ template <class F>
 class stop_callback {
  public:
   stop_callback(const std::stop_token& token, F f)
-      : call_(f), begin_(order_of_stops.fetch_add(1, release)), callback_(token, forward{this}) {}
+      : call_(f), begin_(order_of_stops.fetch_add(1, release)), callback_(token, forward{this}) {
+    is_made_ = true;
+  }
   ~stop_callback() {
+    schedule::require(is_made_, "a stop callback ends before it is made");
     if (!is_called_) return;
     while (!over_.load(acquire)) over_.wait(false, acquire);
   }
@@ -85,6 +88,7 @@ class stop_callback {
   };
 
   F call_;
+  guarded<bool> is_made_{false};
   bool is_called_ = false;  // known at once: nobody else's turn comes between
   atomic<bool> over_{false};
   [[maybe_unused]] std::uint32_t begin_;
