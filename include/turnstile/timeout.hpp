@@ -63,7 +63,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
   using value = typename only::value;
 
  public:
-  timeout_awaiter(A&& a, std::chrono::nanoseconds time) : waiting_(std::forward<A>(a)), time_(time) {}
+  timeout_awaiter(A&& a, std::chrono::nanoseconds time)
+      : waiting_(std::forward<A>(a)), time_(time) {}
   timeout_awaiter(timeout_awaiter&& other)
       : waiting_(std::forward<A>(other.waiting_)), time_(other.time_) {}
 

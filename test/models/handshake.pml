@@ -7,8 +7,8 @@
  *            body or of spawned work may come on any thread, or within its start.
  * Sizes      BODY: B requests one after the other, each with a body that waits. Else: W pieces of
  *            work, J coroutines that join, and M more pieces, spawned by work or by who has joined
- *            and then joins again; the first of them below a stop, which may come; the scope is
- *            destroyed after the last join
+ *            and then joins again; the first of them below a stop, which may come once, and then it
+ *            joins again; the scope is destroyed after the last join
  * Checks     BODY: exactly one goes on, when both are done; the frame with the handshake is not
  *            touched after it was handed back. Else: each joiner is resumed, once, not before all
  *            work had ended unless it was withdrawn; its frame is not touched afterwards; the core is
@@ -144,7 +144,7 @@ bool calling[J];
 
 /* ghost */
 byte spawned, finished; /* how many; which */
-byte more = M;
+byte more = M, stops = 1;
 bool resumed[J], withdrawn[J];
 byte joined;
 bool freed;
@@ -312,7 +312,7 @@ proctype rest_of_wait(byte id) {
   if
   :: id == 0 ->
      if
-     :: atomic { true -> calling[0] = true; run stop(0) }
+     :: atomic { stops != 0 -> stops--; calling[0] = true; run stop(0) }
      :: true
      fi;
 #ifndef REGISTRATION_LEAVES_IT
@@ -330,6 +330,7 @@ again:
   :: k == 0 -> goto passed
   :: else -> k = 0
   fi;
+  assert(!listed[id]);
   atomic { resumed[id] = false; withdrawn[id] = false; one[id] = (id != 0) };
 #ifndef JOIN_WITHOUT_SHARE
   atomic { core(); shares++ };

@@ -151,8 +151,7 @@ TEST_SUITE("resume") {
     manual_clock clock;
     endless work;
     bool over = false;
-    const foreign f =
-        support::await_in_foreign(timeout(timeout(work.scope.join(), 1s), 10s), over);
+    const foreign f = support::await_in_foreign(timeout(timeout(work.scope.join(), 1s), 10s), over);
     clock.advance(1s);
     f.wait();
     CHECK_THROWS_AS(f.rethrow(), deadline_exceeded);
@@ -162,8 +161,7 @@ TEST_SUITE("resume") {
     manual_clock clock;
     endless work;
     bool over = false;
-    const foreign f =
-        support::await_in_foreign(timeout(timeout(work.scope.join(), 10s), 1s), over);
+    const foreign f = support::await_in_foreign(timeout(timeout(work.scope.join(), 10s), 1s), over);
     clock.advance(1s);
     f.wait();
     CHECK_THROWS_AS(f.rethrow(), deadline_exceeded);

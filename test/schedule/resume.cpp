@@ -5,6 +5,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +13,7 @@
 
 using namespace schedule;
 using namespace turnstile;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -382,6 +384,41 @@ TEST_SUITE("resume") {
           scope.request_stop();
           sync_wait(scope.join());
           require(ends == 1, "it did not end once");
+        },
+        {.most = {1, 0}});
+  }
+
+  TEST_CASE("timeout: its time is over while what it was given ends") {
+    holds([] {
+      manual_clock clock;
+      lane there;
+      guarded<int> got{0};
+      const auto gives = []() -> task<int> { co_return 1; };
+      together({[&] { clock.advance(1s); },
+                [&] { got = sync_wait(timeout(schedule_on(there, gives()), 1s)); }});
+      require(got == 1 && clock.pending() == 0, "a value was lost, or a timer left");
+    });
+  }
+
+  TEST_CASE("timeout: its time is over while a join below it ends") {
+    holds(
+        [] {
+          manual_clock clock;
+          lane works;
+          lane home;
+          async_scope work;
+          work.spawn(schedule_on(works, nothing()));
+          guarded<int> ends{0};
+          const auto joins = [&]() -> task<> {
+            try {
+              co_await timeout(work.join(), 1s);
+            } catch (const deadline_exceeded&) {
+            }
+            ends = ends + 1;
+          };
+          together({[&] { clock.advance(1s); }, [&] { sync_wait(schedule_on(home, joins())); }});
+          require(ends == 1 && clock.pending() == 0, "it did not end once, or a timer was left");
+          sync_wait(work.join());
         },
         {.most = {1, 0}});
   }

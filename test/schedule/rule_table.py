@@ -406,6 +406,9 @@ rule = rules_of("include/turnstile/detail/stop_region.hpp", ("when_any:*",))
 rule("a stop of the surroundings is not passed on",
      "if (surroundings_.stop_possible()) passed_on_.emplace(surroundings_, pass_on{this});", "")
 
+rule = rules_of("include/turnstile/timeout.hpp", ("timeout:*",))
+rule("a timeout goes on without its timer", "static_cast<void>(cancel());", "")
+
 rule = rules_of("include/turnstile/detail/child.hpp", ("when_all:*",))
 rule("the parent does not count", "children + 1", "children")
 rule("whoever does not come last looks again", "if (left_.fetch_sub(1, acq_rel) != 1) return {};",
