@@ -6,8 +6,10 @@
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
 
+#include <turnstile/manual_clock.hpp>
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <functional>
@@ -238,5 +240,44 @@ TEST_SUITE("section") {
     const foreign closer = close_it(cs, closed);
     l.run();
     CHECK(closed);
+  }
+
+  TEST_CASE("close: a wait for the end can be timed, and the section is closed all the same") {
+    manual_clock clock;
+    critical_section cs;
+    loop here;
+    async_scope scope{{.executor = here}};
+    bool timed_out = false;
+    bool over = false;
+    const auto close_soon = [&]() -> task<> {
+      try {
+        co_await timeout(cs.close(), std::chrono::seconds(1));
+      } catch (const deadline_exceeded&) {
+        timed_out = true;
+      }
+      co_await cs.close();
+      over = true;
+    };
+    section_guard guard = support::hold(cs);
+    scope.spawn(close_soon());
+    here.run();
+    CHECK_THROWS_AS(cs.post([] {}), section_closed);
+    clock.advance(std::chrono::seconds(1));
+    here.run();
+    CHECK(timed_out);
+    CHECK_FALSE(over);
+    guard.unlock();
+    here.run();
+    CHECK(over);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("close: whoever waits below a timeout that comes too late is resumed as any other") {
+    manual_clock clock;
+    critical_section cs;
+    sync_wait(timeout(cs.close(), std::chrono::seconds(1)));
+    sync_wait(timeout(cs.close(), std::chrono::seconds(1)));
+    clock.advance(std::chrono::seconds(2));
+    CHECK(clock.pending() == 0);
   }
 }
