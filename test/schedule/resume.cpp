@@ -24,6 +24,11 @@ task<> fails(const char* text) {
   co_return;
 }
 
+task<> cancelled() {
+  throw operation_cancelled();
+  co_return;
+}
+
 // Joins, on `home`, and says whether it was withdrawn.
 task<> join_on(lane& home, async_scope& s, guarded<int>& withdrawn) {
   const auto join = [&]() -> task<> {
@@ -207,6 +212,24 @@ TEST_SUITE("resume") {
         {.most = {1, 0}});
   }
 
+  TEST_CASE("scope: a cancellation and an error at the same time, and the error comes out") {
+    holds([] {
+      lane one;
+      lane other;
+      async_scope scope;
+      scope.spawn(schedule_on(one, cancelled()));
+      scope.spawn(schedule_on(other, fails("the cause")));
+      bool thrown = false;
+      try {
+        sync_wait(scope.join());
+      } catch (const operation_cancelled&) {
+      } catch (const std::runtime_error&) {
+        thrown = true;
+      }
+      require(thrown, "a cancellation hides its cause");
+    });
+  }
+
   TEST_CASE("withdrawal: a join is withdrawn while the last work ends, and may end its scope") {
     holds([] {
       lane works;
@@ -285,6 +308,14 @@ TEST_SUITE("resume") {
     });
   }
 
+  TEST_CASE("when_any: who has ended before the others start decides") {
+    holds([] {
+      lane other;
+      const auto got = sync_wait(when_any(nothing(), schedule_on(other, nothing())));
+      require(got.index == 0, "the last one decided");
+    });
+  }
+
   TEST_CASE("when_any: a child's wait ends while its sibling stops it") {
     holds(
         [] {
@@ -353,10 +384,6 @@ TEST_SUITE("resume") {
     holds([] {
       lane one;
       lane other;
-      const auto cancelled = []() -> task<> {
-        throw operation_cancelled();
-        co_return;
-      };
       bool thrown = false;
       try {
         static_cast<void>(sync_wait(
