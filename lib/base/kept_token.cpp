@@ -8,8 +8,8 @@ namespace turnstile::detail {
 
 namespace {
 
-constexpr std::int32_t closed = 1;
-constexpr std::int32_t one_elsewhere = 2;
+constexpr std::uint32_t closed = 1;
+constexpr std::uint32_t one_elsewhere = 2;
 
 constinit atomic<std::uint64_t> threads_known{0};
 
@@ -19,62 +19,60 @@ bool is_free(token_pin& p) noexcept {
 
 // Its thread is done with it, and whoever gives back the last reference frees it.
 void close(token_pin& p) noexcept {
-  const std::int32_t uses = p.uses;
-  const std::int32_t was = p.elsewhere.fetch_sub(uses * one_elsewhere - closed, acq_rel);  // K1
+  const std::uint32_t uses = p.uses;
+  const std::uint32_t was = p.elsewhere.fetch_sub(uses * one_elsewhere - closed, acq_rel);  // K1
   if (was == uses * one_elsewhere) delete &p;
 }
 
-// What a thread has, until it ends.
-class token_keeper {
- public:
-  token_keeper() noexcept { here().number = threads_known.fetch_add(1, relaxed) + 1; }
-  ~token_keeper() {
-    here().number = 0;
-    if (token_pin* const p = std::exchange(here().kept_token, nullptr)) close(*p);
-    while (apart_ != nullptr) close(*std::exchange(apart_, apart_->next));
-    ended_ = true;
-  }
-
-  token_pin* keep(const std::stop_token& t) {
-    token_pin*& kept = here().kept_token;
-    if (kept != nullptr && is_free(*kept)) {
-      kept->token = t;
+// Pins that were set apart follow the one that the thread keeps.
+void free_set_apart(token_pin& kept) noexcept {
+  for (token_pin** at = &kept.next; *at != nullptr;) {
+    token_pin* const one = *at;
+    if (is_free(*one)) {
+      *at = one->next;
+      delete one;
     } else {
-      auto fresh = std::make_unique<token_pin>(t, here().number);
-      if (kept != nullptr) set_apart(*kept);
-      kept = fresh.release();
-    }
-    kept->uses = 1;
-    kept->elsewhere.store(0, relaxed);  // nobody refers to it
-    return kept;
-  }
-
-  bool has_ended() const noexcept { return ended_; }
-
- private:
-  void set_apart(token_pin& p) noexcept {
-    p.next = apart_;
-    apart_ = &p;
-    for (token_pin** at = &apart_; *at != nullptr;) {
-      token_pin* const one = *at;
-      if (is_free(*one)) {
-        *at = one->next;
-        delete one;
-      } else {
-        at = &one->next;
-      }
+      at = &one->next;
     }
   }
+}
 
-  token_pin* apart_ = nullptr;
-  bool ended_ = false;
+token_pin* keep(const std::stop_token& t) {
+  thread_state& mine = here();
+  if (mine.number == 0) mine.number = threads_known.fetch_add(1, relaxed) + 1;
+  token_pin*& kept = mine.kept_token;
+  if (kept != nullptr && is_free(*kept)) {
+    kept->token = t;
+  } else {
+    auto fresh = std::make_unique<token_pin>(t, mine.number);
+    fresh->next = std::exchange(kept, fresh.get());
+    free_set_apart(*fresh.release());
+  }
+  kept->uses = 1;
+  kept->elsewhere.store(0, relaxed);  // nobody refers to it
+  return kept;
+}
+
+constinit thread_local bool thread_ends = false;
+
+struct end_of_thread {
+  ~end_of_thread() {
+    end_kept_tokens();
+    thread_ends = true;
+  }
 };
 
 }  // namespace
 
+void end_kept_tokens() noexcept {
+  here().number = 0;
+  token_pin* p = std::exchange(here().kept_token, nullptr);
+  while (p != nullptr) close(*std::exchange(p, p->next));
+}
+
 token_pin* kept_token::pin_another(const std::stop_token& t) {
-  static thread_local token_keeper keeper;
-  if (!keeper.has_ended()) return keeper.keep(t);
+  static thread_local end_of_thread until_it_ends;
+  if (!thread_ends) return keep(t);
   // By the end of a thread: a pin of nobody's, with one reference.
   auto* const p = new token_pin{t, 0};
   p->elsewhere.store(closed - one_elsewhere, relaxed);

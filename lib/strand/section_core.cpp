@@ -513,10 +513,18 @@ void section_core::pass_to_executor(request& r, batch& done) noexcept {
       return to.post(*this);
     }
     stand_in& s = stand_in::of(*next);
-    if (s.is_awake ? pass_awake(s, to) : s.post(to)) return;
+    const bool awake = s.is_awake;
+    if (awake ? pass_awake(s, to) : s.post(to)) return;
     s.pass_over();
     done.add_pinned(s);
-    next = next_after_body(done);
+    // No body has run: who waits apart is looked at again only if this one was the first that may run.
+    // So whoever withdraws asks no predicate.
+    if (awake) {
+      next = next_after_body(done);
+    } else {
+      finish_place();
+      next = next_awaited();
+    }
   }
 }
 

@@ -33,6 +33,11 @@ QUEUE = ("run_queue:*", "pool:*")
 TIMER = ("timer:*", "sleep:*")
 SLEEP = ("sleep: it*", "sleep:*")
 LOOKING = ("looking:*",)
+IN_LINE = ("withdrawal: the only one*", "withdrawal: one of three*", "withdrawal: two *line*",
+           "withdrawal: *gets*", "withdrawal: * line*", "withdrawal: *goes*")
+ON_LANE = ("withdrawal: *lane*", "withdrawal: *time to serve*", "withdrawal: *goes*")
+ASIDE = ("withdrawal: * set aside*", "withdrawal: * woken*", "withdrawal: a section*")
+TOKEN = ("token:*",)
 GRAPH = ("wait graph: *two take*", "wait graph: *join*", "wait graph: the *", "wait graph: *")
 MEMBER = ("wait graph: *join*", "wait graph: *work*", "wait graph: *")
 
@@ -199,28 +204,28 @@ rule("links after the push", PUSH, """const auto below = seen;
 # --- the strand -----------------------------------------------------------------------------------
 
 rule = rules_of("lib/strand/section_core.cpp", ENDS)
-rule("does not account before a body that may wait", "ring_.account(mine_);\n      done.flush();",
-     "done.flush();",
+FLUSHED = "ring_.account(mine_);\n        done.flush();"
+rule("does not account before a body that may wait", FLUSHED, "done.flush();",
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
-rule("hands back nothing before a body that may wait", "ring_.account(mine_);\n      done.flush();",
-     "ring_.account(mine_);", BODY,
+rule("hands back nothing before a body that may wait", FLUSHED, "ring_.account(mine_);", BODY,
      reason="only later: whoever serves hands its own batch back when the body is suspended")
 rule("a suspended body gives the section up", "r->start(*r)",
      "[&] { const outcome o = r->start(*r);\n"
      "return o == outcome::suspended ? outcome::finished : o; }()", BODY)
-OWN = """if (r == own) {
-      own_served = true;
-    } else {
-      done.add(*r);
-    }"""
-rule("hands its own request back too", OWN, "if (r == own) own_served = true;\ndone.add(*r);")
-rule("neither hands its own request back nor tells", OWN, "if (r != own) done.add(*r);")
-NEXT = "r = next_awaited();\n    if (r == nullptr) break;"
+OWN = """if (ends == own) {
+          own_served = true;
+        } else {
+          done.add(*ends);
+        }"""
+rule("hands its own request back too", OWN,
+     "if (ends == own) own_served = true;\ndone.add(*ends);")
+rule("neither hands its own request back nor tells", OWN, "if (ends != own) done.add(*ends);")
+NEXT = "r = next_after(what, done);\n    if (r == nullptr) break;"
 rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
-PASS = ("pass_to_executor(*r);  // before what is handed back here: "
+PASS = ("pass_to_executor(*r,\n                       done);  // before what is handed back here: "
         "others may take that and overlap\n")
 PASS_ON = f"if (go == budget::verdict::pass_on) {{\n      {PASS}      break;\n    }}"
-rule("goes on after it has passed the section on", PASS + "      break;", "pass_to_executor(*r);",
+rule("goes on after it has passed the section on", PASS + "      break;", "pass_to_executor(*r, done);",
      ("strand: the time*", "strand:*"))
 rule("resumes here before it has passed the section on", PASS, "done.deliver();\n" + PASS,
      ("strand: the time*", "strand:*"),
@@ -247,30 +252,32 @@ rule("a closer is added to a closed section", "if (seen == closed_list) return f
      "if (seen == closed_list) seen = nullptr;", ("strand: *clos*",))
 ADD = "closers_.compare_exchange_weak(seen, &c, release, acquire)"
 rule("a closer is added by store", ADD, "(closers_.store(&c, release), true)", ("strand: *clos*",))
-POST = "ring_.put_back(r, mine_);\n  to.post(*this);"
-rule("does not put back what it passes on", POST, "to.post(*this);")
+POST = "ring_.put_back(*next, mine_);\n      return to.post(*this);"
+rule("does not put back what it passes on", POST, "return to.post(*this);")
 rule("puts back after it has passed the section on", POST,
-     "to.post(*this);\nring_.put_back(r, mine_);")
+     "to.post(*this);\nreturn ring_.put_back(*next, mine_);")
 rule("serves a bound section elsewhere when it takes over",
-     "if (bound_elsewhere()) {\n    pass_to_executor(*next);\n"
+     "if (bound_elsewhere()) {\n    pass_to_executor(*next, done);\n"
      "    return published::waiting;\n  }", "",
      ("strand: *bound*", "strand: the time*"))
 HERE_ANYWAY = "serve(&r, nullptr, done, budget::callers);"
 rule("goes on with a bound section elsewhere", f"""if (bound_elsewhere()) {{
     done.flush();
-    pass_to_executor(r);
+    pass_to_executor(r, done);
   }} else {{
     {HERE_ANYWAY}
   }}""", HERE_ANYWAY,
      ("strand: *bound*", "strand: the time*"))
-rule("a body that has ended is not counted", "section_ring::finish(mine_);\n  done.add(r);",
-     "done.add(r);", BODY)
-rule("resumes a waiting body's chain before it has accounted",
-     "done.add(r);\n  go_on(next_awaited(), done);",
-     "done.add(r);\ndone.deliver();\ngo_on(next_awaited(), done);", BODY)
-rule("a post that takes over does not go on",
-     "if (request* const next = next_awaited()) pass_to_executor(*next);", "",
-     ("strand: *handle*", "strand: *posted*", "strand:*"))
+ENDED = "done.add(r);\n  go_on(next_after_body(done), done);"
+rule("a body that has ended is not counted", ENDED, "done.add(r);\ngo_on(next_awaited(), done);",
+     BODY)
+rule("resumes a waiting body's chain before it has accounted", ENDED,
+     "done.add(r);\ndone.deliver();\ngo_on(next_after_body(done), done);", BODY)
+rule("a post that takes over does not go on", """if (request* const next = next_awaited()) {
+      batch done;
+      pass_to_executor(*next, done);
+      done.deliver();
+    }""", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
      "if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);", "")
 
@@ -304,6 +311,166 @@ rule("a body's end looks, then stores", END,
      in_two_steps("w.phase_.store(ended, release)", "w.phase_.load(acquire)", " == returned_from"))
 rule("both go on with the section", END, "(w.phase_.exchange(ended, acq_rel), true)")
 rule("nobody goes on with the section", END, "(w.phase_.exchange(ended, acq_rel), false)")
+
+# --- requests that are withdrawn ------------------------------------------------------------------
+
+rule = rules_of("lib/strand/stand_in.cpp", IN_LINE)
+TAKE = """do {
+    if ((seen & asked_bits) != 0) return false;
+  } while (!change(seen, (seen - one_pin) | taken | section_done));"""
+LOOKED = "if ((seen & asked_bits) != 0) return false;"
+rule("it runs although it was asked to go", TAKE, TAKE.replace(LOOKED, ""))
+rule("taken by store", TAKE,
+     LOOKED + "\nword_.store((seen - one_pin) | taken | section_done, release);")
+ASK = """do {
+    if ((seen & (taken | withdrawn | asked_bits)) != 0) return;
+    to = seen | static_cast<std::uint32_t>(why);
+    if (seen / one_pin == 0) to = (to | withdrawn) & ~posted;
+  } while (!change(seen, to));"""
+rule("asked to go by store", ASK, ASK.replace("do {", "").replace(
+    "} while (!change(seen, to));", "word_.store(to, release);"))
+rule("asked to go although it runs", ASK, ASK.replace("taken | withdrawn", "withdrawn"))
+rule("the reason is written over", ASK, ASK.replace(" | asked_bits)", ")"),
+     ("withdrawal: a token and*", *IN_LINE))
+rule("withdrawn though it is pinned", ASK, ASK.replace("seen / one_pin == 0", "true"))
+rule("brought back before the section is left",
+     "end(seen);\n  batch::post_back(*who_);", "batch::post_back(*who_);\nend(seen);", ON_LANE)
+UNPIN = """ends = to / one_pin == 0 && (seen & asked_bits) != 0 && (seen & (taken | withdrawn)) == 0;"""
+rule("the last pin is given up, and nobody withdraws", UNPIN, "ends = false;")
+rule("any pin that is given up withdraws", UNPIN, UNPIN.replace("to / one_pin == 0 && ", ""))
+rule("who gives up the last pin frees nothing", "if (nobody_needs(to)) delete this;", "")
+rule("who is done last frees nothing", "if (nobody_needs(seen | bit)) delete this;", "")
+rule("a withdrawn one is pinned", """do {
+    if ((seen & withdrawn) != 0) return false;
+  } while (!change(seen, seen + one_pin));""", "while (!change(seen, seen + one_pin)) {\n}")
+rule("withdrawing what was posted leaves the section owned",
+     "if ((was & posted) != 0) section_->go_past_withdrawn();", "", ON_LANE)
+POST = """do {
+    if ((seen & asked_bits) != 0) return false;
+  } while (!change(seen, seen | posted));"""
+rule("it is posted although it was asked to go", POST, POST.replace(LOOKED, ""), ON_LANE,
+     reason="its job finds that out, or whoever unpins it withdraws it then")
+GIVEN = "to.post(*this);  // still pinned\n  if (unpin()) batch::post_back(*who_);"
+rule("unpinned before the executor has it", GIVEN,
+     "if (unpin()) {\nbatch::post_back(*who_);\n}\nto.post(*this);", ON_LANE)
+AGAIN = """do {
+    if ((seen & withdrawn) != 0) {
+      add(section_done);
+      return false;
+    }
+  } while (!change(seen, (seen & ~posted) + one_pin));"""
+rule("the job runs what was withdrawn", AGAIN,
+     "while (!change(seen, (seen & ~posted) + one_pin)) {\n}", ON_LANE)
+rule("the job of a withdrawn one does not say that it ran", AGAIN,
+     AGAIN.replace("add(section_done);", ""), ON_LANE)
+rule("the job does not pin it", AGAIN, AGAIN.replace(" + one_pin", ""), ON_LANE)
+rule("the job leaves it posted", AGAIN, AGAIN.replace("(seen & ~posted)", "seen"), ON_LANE)
+rule("one that did not run is not told that it is out of the line",
+     "self.pass_over();  // pinned still", "")
+rule("a token's callback outlives the wait", "own_.reset();", "",
+     reason="it comes too late to do anything, and whoever frees the stand-in waits for it")
+rule("a deadline outlives the wait", "if (alarm_) alarm_->cancel();", "",
+     ("withdrawal: a deadline*", "withdrawal: a token and*"))
+
+rule = rules_of("lib/strand/section_core.cpp", IN_LINE)
+NEXT = """if (is_there(stand_in::of(*r))) break;
+      finish_place();
+      r = ring_.next(mine_);"""
+rule("a withdrawn one ends the line", NEXT,
+     "if (is_there(stand_in::of(*r))) break;\nr = nullptr;")
+rule("a withdrawn one is not told that it is out of the line", "s.pass_over();\n  return false;",
+     "return false;")
+rule("one that did not run is brought back before the section is left",
+     "done.add_pinned(stand_in::of(*r));",
+     "if (stand_in::of(*r).unpin()) batch::post_back(*ends);", (*IN_LINE, *ASIDE))
+rule("one that is set aside is unpinned before the section is left",
+     "done.add_set_aside(*youngest_aside());",
+     "if (stand_in& s = *youngest_aside(); s.unpin()) batch::post_back(s.behind());", ASIDE)
+rule("who withdraws what was posted forgets the line",
+     "if (request* const next = next_awaited()) pass_to_executor(*next, done);",
+     "static_cast<void>(next_awaited());", ON_LANE)
+rule("the place of what was posted is not counted as done",
+     "done.keep_off();\n  finish_place();", "done.keep_off();", ON_LANE)
+LOOK = """if (has_aside_) [[unlikely]] {
+    if (stand_in* const s = wake_aside(done)) return s;
+  }
+  finish_place();"""
+rule("nobody looks at those set aside", LOOK, "finish_place();", ASIDE)
+rule("who runs in the place of another one is not the last there", LOOK,
+     LOOK.replace("finish_place();", "").replace("if (has", "finish_place();\nif (has"), ASIDE)
+rule("the one that could run goes, and those behind it are forgotten",
+     "what != outcome::set_aside", "what != outcome::set_aside && what != outcome::withdrawn",
+     ("withdrawal: two are set*", *ASIDE))
+PASSED = """if (awake) {
+      next = next_after_body(done);
+    } else {
+      finish_place();
+      next = next_awaited();
+    }"""
+rule("the same when it is passed on", PASSED, "finish_place();\nnext = next_awaited();",
+     ("withdrawal: *woken*", *ASIDE))
+rule("who withdraws asks predicates", PASSED, "next = next_after_body(done);",
+     ("withdrawal: *no predicate",))
+rule("withdrawn ones stay among those set aside when the section ends",
+     "if (has_aside_) forget_aside();", "", ("withdrawal: a section ends*", *ASIDE))
+rule("closing forgets those set aside", "if (has_aside_) close_aside(done);", "",
+     ("withdrawal: a section closes*",))
+
+rule = rules_of("lib/strand/aside.cpp", ASIDE)
+rule("asks the predicate of one that is not pinned", "!s->pin()",
+     "(static_cast<void>(s->may_run()), !s->pin())")
+rule("what is withdrawn stays set aside", "take_from_aside(*s);\n      s->pass_over();",
+     "s->pass_over();")
+rule("what is withdrawn is not told that nobody looks at it any more",
+     "take_from_aside(*s);\n      s->pass_over();", "take_from_aside(*s);")
+rule("what is woken stays set aside", "take_from_aside(*s);\n      s->stands",
+     "s->stands")
+rule("what is woken is asked again", "s->is_awake = true;", "")
+rule("the look that withdraws one forgets it", "done.add(s->behind());", "")
+
+rule = rules_of("lib/strand/batch.hpp", ASIDE)
+rule("those that may be unpinned are not",
+     "unpin();\n    for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);",
+     "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);")
+rule("reads the link of one set aside after it is unpinned",
+     "set_aside_ = s.next_unpinned;\n      unpin(s);", "unpin(s);\nset_aside_ = s.next_unpinned;")
+rule("one link for two owners", "s.next_unpinned = set_aside_;\n    set_aside_ = &s;",
+     "pinned_.append(s);", ("withdrawal: it is set aside by*", *ASIDE))
+
+rule = rules_of("lib/strand/section_request.cpp", IN_LINE)
+PUBLISH = """if (arrived_ == arrival::owner) {
+    section.post_first(line_, s);  // this may be gone
+  } else if (section.publish_only(s, line_) == section_core::published::closed) {
+    s.close();
+  }
+"""
+UNPINNED = "  if (!s.unpin()) return true;"
+rule("who gets into line has no pin", PUBLISH + UNPINNED,
+     "const bool first = arrived_ == arrival::owner;\nconst section_core::place line = line_;\n"
+     "const bool gone = s.unpin();\n"
+     "if (first) {\nsection.post_first(line, s);\n} else {\n"
+     "static_cast<void>(section.publish_only(s, line));\n}\nif (!gone) return true;")
+
+rule = rules_of("lib/strand/several.cpp", ("withdrawal: who has one*", "withdrawal: *several*"))
+rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stand_in();",
+     "take_wait_back();")
+rule("what it held is not left", "batch done;\n  self.leave(done);\n  done.deliver();",
+     "batch done;\nself.hand_back(done);\ndone.deliver();")
+
+rule = rules_of("lib/base/kept_token.cpp", TOKEN)
+rule("a thread's end frees no token", "if (was == uses * one_elsewhere) delete &p;", "")
+LAST = "if (p.elsewhere.fetch_add(one_elsewhere, acq_rel) == closed - one_elsewhere) delete &p;"
+rule("who gives back the last reference frees no token", LAST,
+     "p.elsewhere.fetch_add(one_elsewhere, acq_rel);")
+rule("another token comes while somebody refers to the old one",
+     "kept != nullptr && is_free(*kept)", "kept != nullptr")
+rule("a token that was set apart is freed while somebody refers to it", "is_free(*one)", "true")
+CLOSE_ALL = "while (p != nullptr) close(*std::exchange(p, p->next));"
+rule("a thread's end forgets its token", CLOSE_ALL, "static_cast<void>(p);")
+rule("a thread's end forgets what was set apart", CLOSE_ALL, "if (p != nullptr) close(*p);")
+rule("a thread gives back what was set apart as others do",
+     "p.thread == here().number && p.thread != 0", "false",
+     reason="it only costs: both sides of the balance go up by as much")
 
 # --- results and waits ----------------------------------------------------------------------------
 
@@ -670,8 +837,8 @@ rule("a member looks for searches, then takes back", END,
 rule = rules_of("include/turnstile/detail/section_request.hpp", GRAPH)
 rule("a request is not over when its turn comes", "if (told_) over_.store(true, release);", "",
      ("wait graph: a wait that was served*", "wait graph: the same*", *GRAPH))
-rule("gives up the chain of a wait, then takes that back", "take_wait_back();\n    stay();",
-     "stay();\ntake_wait_back();", COPIES)
+rule("gives up the chain of a wait, then takes that back", "take_wait_back();\n    stay();\n    phase_ = phase::awaited;",
+     "stay();\ntake_wait_back();\nphase_ = phase::awaited;", COPIES)
 
 rule = rules_of("include/turnstile/detail/submitted.hpp", ("wait graph: a handle*",))
 rule("a handle's wait is not over when the body has ended", "over_.store(true, release);", "")
@@ -681,8 +848,8 @@ rule("a close is not over when the section is closed",
      "for (closer* each = c; each != nullptr; each = each->next) each->over(*each);", "")
 REFUSED = ("wait graph: the place*", *GRAPH)
 rule("who is refused leaves its place empty",
-     "if (publish_only(*new nobody, p) == published::closed) std::abort();", "", REFUSED)
-rule("a place left is not counted as done", "section_ring::finish(mine_);\n    r = ring_.next(mine_);",
+     "if (publish_only(*new stand_in, p) == published::closed) std::abort();", "", REFUSED)
+rule("a place left is not counted as done", "finish_place();\n      r = ring_.next(mine_);",
      "r = ring_.next(mine_);", REFUSED)
 
 rule = rules_of("lib/resume/scope_core.cpp", ("wait graph: a join ends*", *MEMBER))

@@ -6,7 +6,7 @@
 // in a pin, and counts who refers to that without atomics.
 //
 // Shape     pin: uses, by its thread alone: references made there, less those given back there.
-//           elsewhere = 2 * (references given back by other threads) | closed
+//           elsewhere = 2 * (references given back by other threads) | closed; counts wrap
 //
 //             kept by its thread --another token comes, uses == elsewhere--> holds the other token
 //                                --uses != elsewhere--> set apart, and freed by its thread later on
@@ -35,10 +35,13 @@ namespace turnstile::detail {
 struct token_pin {
   std::stop_token token;
   std::uint64_t thread;           // whose it is
-  guarded<std::int32_t> uses{0};  // only that thread
-  atomic<std::int32_t> elsewhere{0};
-  token_pin* next = nullptr;  // set apart; only that thread
+  guarded<std::uint32_t> uses{0};  // only that thread
+  atomic<std::uint32_t> elsewhere{0};
+  token_pin* next = nullptr;  // the one set apart before it; only that thread
 };
+
+// By the end of a thread: gives up the pins that it keeps.
+void end_kept_tokens() noexcept;
 
 class kept_token {
  public:

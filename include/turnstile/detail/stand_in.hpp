@@ -50,6 +50,7 @@
 
 #include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/request.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/timer.hpp>
 #include <turnstile/execute_options.hpp>
 
@@ -173,7 +174,7 @@ class stand_in final : public request {
     stand_in* self;
     void operator()() const noexcept { self->ask(withdrawal::cancelled); }
   };
-  using stop_callback = std::stop_callback<on_stop>;
+  using listener = stop_callback<on_stop>;
 
   static outcome step(request& r) noexcept;
   static void run_job(job& j) noexcept;
@@ -203,8 +204,8 @@ class stand_in final : public request {
   const calls* calls_;
   stand_in_counts* counts_;  // a share
   std::string label_;        // the section may be gone when an error is made
-  std::optional<stop_callback> own_;
-  std::optional<stop_callback> around_;
+  std::optional<listener> own_;
+  std::optional<listener> around_;
   std::optional<alarm> alarm_;
 };
 

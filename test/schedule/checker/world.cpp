@@ -5,6 +5,7 @@
 #include "schedule/checker/memory.hpp"
 #include "schedule/checker/trace.hpp"
 
+#include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
 #include <algorithm>
@@ -221,8 +222,9 @@ class execution {
       fail("an exception leaves a thread");
     }
     at(id).work = nullptr;
-    // What the library leaves to the end of a thread (registry/chain.cpp).
+    // What the library leaves to the end of a thread (registry/chain.cpp, base/kept_token.cpp).
     turnstile::detail::drop(std::exchange(turnstile::detail::here().chain, nullptr));
+    turnstile::detail::end_kept_tokens();
     set_active(false);
     at(id).is = condition::done;
     for (int i = 0; i != threads_; ++i) {

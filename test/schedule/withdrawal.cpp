@@ -1,0 +1,956 @@
+// withdrawal.cpp - requests that go before their turn: the line, lanes, several sections, those set
+// aside; and the tokens that they keep.
+//
+// Who asks is a client, begun by the scenario's own thread, so that what is in line at first costs no
+// turns. Where its own thread matters, that begins it.
+
+#include "schedule/client.hpp"
+#include "schedule/lane.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <tuple>
+#include <utility>
+
+using namespace schedule;
+using namespace turnstile;
+using namespace std::chrono_literals;
+using detail::acq_rel;
+using detail::relaxed;
+
+// The shared pool outlives every execution, so a scenario that needs it brings one of its own: all calls
+// from other files come here (meson.build).
+namespace {
+thread_pool* pool_of_scenario = nullptr;
+}
+extern "C" thread_pool& shared_pool_here() asm("__wrap__ZN9turnstile11thread_pool6sharedEv");
+extern "C" thread_pool& shared_pool_here() {
+  require(pool_of_scenario != nullptr, "nothing may go to the shared pool here");
+  return *pool_of_scenario;
+}
+
+namespace {
+
+// Resumed by hand.
+class signal {
+ public:
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> h) noexcept {
+    void* none = nullptr;
+    return waiter_.compare_exchange_strong(none, h.address(), acq_rel, detail::acquire);
+  }
+  void await_resume() const noexcept {}
+  void give() noexcept {
+    void* const waiter = waiter_.exchange(this, acq_rel);
+    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
+  }
+
+ private:
+  atomic<void*> waiter_{nullptr};
+};
+
+// A section, what it protects, and who has it at first.
+class place {
+ public:
+  place() : place({.ring_capacity = 1}) {}
+  explicit place(section_options options) : cs(options), is_bound_(options.executor) {}
+
+  void hold() {
+    holder_ = std::move(cs.try_lock().value());
+    holder_.detach();
+  }
+  void unlock() { holder_.unlock(); }
+
+  // The body of request `i`.
+  auto body(int i) {
+    return [this, i] {
+      require(!busy, "two bodies at once");
+      require(i > last, "out of order");
+      last = i;
+      n = n + 1;
+    };
+  }
+  auto ask(int i) { return cs.execute(body(i)); }
+  auto ask(int i, const std::stop_source& s) {
+    const std::stop_token stop = s.get_token();
+    return cs.execute(body(i), {.stop = stop});
+  }
+  auto ask(int i, detail::time_point until) { return cs.execute(body(i), {.deadline = until}); }
+  // The same once the door is open.
+  auto ask_when(int i, const std::stop_source& s) {
+    const std::stop_token stop = s.get_token();
+    return cs.execute_when([this] { return static_cast<bool>(open); }, body(i), {.stop = stop});
+  }
+  auto ask_when(int i) {
+    return cs.execute_when([this] { return static_cast<bool>(open); }, body(i));
+  }
+  auto open_it() {
+    return cs.execute([this] { open = true; });
+  }
+
+  // When everybody is back.
+  void is_free() {
+    require(!cs.statistics().held && cs.statistics().waiters == 0, "the section is not free");
+    require(is_bound_ || cs.try_execute([] {}), "the section is not idle");
+  }
+
+  critical_section cs;
+  guarded<int> n{0};
+  guarded<int> last{-1};
+  guarded<bool> busy{false};
+  guarded<bool> open{false};
+
+ private:
+  section_guard holder_;
+  const bool is_bound_;
+};
+
+bool went(ending e) {
+  return e == ending::cancelled || e == ending::expired || e == ending::closed;
+}
+
+// Ended by the last of those who asked. The first one holds it, with a body that waits: whoever ends that
+// is no user, and nobody waits for what it still does then.
+class shared_place {
+ public:
+  explicit shared_place(int users, section_options options = {.ring_capacity = 1})
+      : users_(users), at_(std::make_unique<place>(options)) {}
+  place* operator->() const noexcept { return at_.get(); }
+
+  void hold() {
+    holder_.begin(at_->cs.execute([this]() -> task<> { co_await given_; }));
+  }
+  void unlock() { given_.give(); }
+  void end_of_holder() { end(holder_); }
+
+  ending end(client& c) {
+    const ending how = c.end();
+    leave();
+    return how;
+  }
+  void leave() {
+    if (users_.fetch_sub(1, acq_rel) == 1) at_.reset();
+  }
+
+ private:
+  atomic<int> users_;
+  std::unique_ptr<place> at_;
+  client holder_;
+  signal given_;
+};
+
+constexpr auto much = how{.most = {3, 2}};
+
+}  // namespace
+
+TEST_SUITE("withdrawal") {
+  // --- in line ----------------------------------------------------------------------------------
+
+  TEST_CASE("withdrawal: one of three goes while the holder hands over") {
+    holds(
+        [] {
+          const std::size_t which = any_of(3);
+          place p;
+          std::array<client, 3> c;
+          std::array<std::stop_source, 3> stop;
+          p.hold();
+          for (std::size_t i = 0; i != 3; ++i) c[i].begin(p.ask(static_cast<int>(i), stop[i]));
+          together({[&] { p.unlock(); }, [&] { stop[which].request_stop(); }});
+          int ran = 0;
+          for (std::size_t i = 0; i != 3; ++i) {
+            const ending how = c[i].end();
+            require(how == ending::ran || i == which, "the wrong one went");
+            ran += how == ending::ran ? 1 : 0;
+          }
+          for (client& each : c) each.run_rest();
+          require(p.n == ran, "not once each");
+          p.is_free();
+        },
+        much);
+  }
+
+  TEST_CASE("withdrawal: two of two go while the holder hands over") {
+    holds([] {
+      place p;
+      std::array<client, 2> c;
+      std::array<std::stop_source, 2> stop;
+      p.hold();
+      for (std::size_t i = 0; i != 2; ++i) c[i].begin(p.ask(static_cast<int>(i), stop[i]));
+      together(
+          {[&] { p.unlock(); }, [&] { stop[0].request_stop(); }, [&] { stop[1].request_stop(); }});
+      int ran = 0;
+      for (client& each : c) ran += each.end() == ending::ran ? 1 : 0;
+      require(p.n == ran, "not once each");
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("withdrawal: two in line, one of them goes, and the last one back ends the section") {
+    holds(
+        [] {
+          const std::size_t which = any_of(2);
+          shared_place p(3);
+          std::array<client, 2> c;
+          std::array<std::stop_source, 2> stop;
+          p.hold();
+          for (std::size_t i = 0; i != 2; ++i) c[i].begin(p->ask(static_cast<int>(i), stop[i]));
+          const auto end = [&](std::size_t i) {
+            require(p.end(c[i]) == ending::ran || i == which, "the wrong one went");
+          };
+          together({[&] { p.unlock(); }, [&] { stop[which].request_stop(); },
+                    [&] { p.end_of_holder(); }, [&] { end(0); }, [&] { end(1); }});
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("withdrawal: the only one in line goes, and ends the section that is just being left") {
+    holds(
+        [] {
+          shared_place p(2);
+          client c;
+          std::stop_source stop;
+          p.hold();
+          c.begin(p->ask(0, stop));
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { p.end_of_holder(); },
+                    [&] { p.end(c); }});
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: a deadline comes while the holder hands over") {
+    holds([] {
+      manual_clock clock;
+      const std::size_t which = any_of(2);
+      place p;
+      std::array<client, 2> c;
+      p.hold();
+      for (std::size_t i = 0; i != 2; ++i) {
+        c[i].begin(p.ask(static_cast<int>(i), clock.now() + (i == which ? 1s : 2s)));
+      }
+      together({[&] { p.unlock(); }, [&] { clock.advance(1s); }});
+      const ending first = c[0].end();
+      const ending second = c[1].end();
+      require((which == 0 ? second : first) == ending::ran, "the wrong one went");
+      require(p.n == (first == ending::ran) + (second == ending::ran), "not once each");
+      require(clock.pending() == 0, "a timer was left");
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("withdrawal: a token and a deadline come at once, and it goes once") {
+    holds(
+        [] {
+          manual_clock clock;
+          place p;
+          client c;
+          std::stop_source stop;
+          p.hold();
+          const std::stop_token token = stop.get_token();
+          c.begin(p.cs.execute(p.body(0), {.stop = token, .deadline = clock.now() + 1s}));
+          together({[&] { clock.advance(1s); }, [&] { stop.request_stop(); },
+                    [&] {
+                      const ending how = c.end();
+                      require(how == ending::cancelled || how == ending::expired, "a wrong error");
+                    }});
+          require(clock.pending() == 0, "a timer was left");
+          p.unlock();
+          p.is_free();
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("withdrawal: it is asked to go while it gets into line, whoever has the section") {
+    holds(
+        [] {
+          place p;
+          client c;
+          std::stop_source stop;
+          p.hold();
+          together({[&] { stop.request_stop(); },
+                    [&] { require(c.run(p.ask(0, stop)) == ending::cancelled, "it ran"); }});
+          p.unlock();
+          require(p.n == 0, "it ran");
+          p.is_free();
+        },
+        much);
+  }
+
+  TEST_CASE("withdrawal: it gets into line while the section is handed over, and ends it") {
+    holds(
+        [] {
+          shared_place p(2);
+          client c;
+          std::stop_source stop;
+          p.hold();
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { p.end_of_holder(); },
+                    [&] {
+                      c.begin(p->ask(0, stop));
+                      p.end(c);
+                    }});
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("withdrawal: two get into line while the section is handed over, and one goes") {
+    holds(
+        [] {
+          place p;
+          client a;
+          client b;
+          std::stop_source stop;
+          p.hold();
+          const auto add = [&] { p.n = p.n + 1; };
+          together(
+              {[&] { p.unlock(); }, [&] { stop.request_stop(); },
+               [&] { a.run(p.cs.execute(add, {.stop = stop.get_token()})); },
+               [&] { require(b.run(p.cs.execute(add)) == ending::ran, "the wrong one went"); }});
+          a.run_rest();
+          b.run_rest();
+          p.is_free();
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("withdrawal: one goes when the time to serve others is up, and its job runs at once") {
+    holds(
+        [] {
+          const bool another = any_of(2) == 1;
+          place p;
+          std::array<client, 4> c;
+          std::array<std::stop_source, 4> stop;
+          p.hold();
+          const std::size_t all = another ? 4 : 3;
+          for (std::size_t i = 0; i != all; ++i) c[i].begin(p.ask(static_cast<int>(i), stop[i]));
+          together({[&] { p.unlock(); }, [&] { stop[2].request_stop(); }, [&] { c[2].end(); }});
+          for (std::size_t i = 0; i != all; ++i) {
+            if (i != 2) require(c[i].end() == ending::ran, "the wrong one went");
+          }
+          for (client& each : c) each.run_rest();
+          p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: who waits for a lock goes while the section is handed over") {
+    holds(
+        [] {
+          place p;
+          client a;
+          client b;
+          std::stop_source stop;
+          const auto lock = [&](std::stop_token token) -> task<> {
+            section_guard g = co_await p.cs.lock({.stop = token});
+            p.n = p.n + 1;
+          };
+          p.hold();
+          a.begin(lock(stop.get_token()));
+          b.begin(lock({}));
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { a.end(); },
+                    [&] { require(b.end() == ending::ran, "the wrong one went"); }});
+          p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: a body that waits is not stopped, and those behind it are served") {
+    holds([] {
+      place p;
+      client first;
+      client second;
+      std::stop_source stop;
+      auto& given = *new signal;
+      p.hold();
+      const auto body = [&]() -> task<> {
+        p.busy = true;
+        co_await given;
+        p.busy = false;
+      };
+      const std::stop_token token = stop.get_token();
+      first.begin(p.cs.execute(body, {.stop = token}));
+      second.begin(p.ask(0));
+      together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { given.give(); }});
+      first.end();
+      require(second.end() == ending::ran, "the wrong one went");
+      p.is_free();
+      delete &given;
+    });
+  }
+
+  TEST_CASE("withdrawal: closing waits for nobody who has gone") {
+    holds([] {
+      place p;
+      client asks;
+      client closes;
+      std::stop_source stop;
+      p.hold();
+      asks.begin(p.ask(0, stop));
+      closes.begin(p.cs.close());
+      together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { closes.end(); }});
+      const ending how = asks.end();
+      require(how != ending::closed, "what was accepted is refused");
+      require(p.n == (how == ending::ran), "not once");
+    });
+  }
+
+  // --- on a lane --------------------------------------------------------------------------------
+
+  TEST_CASE("withdrawal: it goes while its section waits for the lane, and ends it") {
+    holds(
+        [] {
+          server serves;
+          shared_place p(1, {.executor = executor_ref(serves), .ring_capacity = 1});
+          client c;
+          std::stop_source stop;
+          c.begin(p->ask(0, stop));
+          together({[&] { stop.request_stop(); },
+                    [&] {
+                      const ending how = c.end();
+                      require(p->n == (how == ending::ran), "not once");
+                      p->is_free();
+                      p.leave();
+                    }});
+        },
+        {.most = {2, 2}});
+  }
+
+  TEST_CASE("withdrawal: the first of two goes while the section waits for the lane") {
+    holds(
+        [] {
+          const bool both_may = any_of(2) == 1;
+          server serves;
+          shared_place p(2, {.executor = executor_ref(serves), .ring_capacity = 1});
+          std::array<client, 2> c;
+          std::stop_source stop;
+          std::stop_source other;
+          c[0].begin(p->ask(0, stop));
+          both_may ? c[1].begin(p->ask(1, other)) : c[1].begin(p->ask(1));
+          together({[&] { stop.request_stop(); },
+                    [&] {
+                      c[0].end();
+                      p.leave();
+                    }});
+          require(c[1].end() == ending::ran, "the wrong one went");
+          p->is_free();
+          p.leave();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: two go while the section waits for the lane, and a third one does not") {
+    holds(
+        [] {
+          const bool another = any_of(2) == 1;
+          server serves;
+          place p({.executor = executor_ref(serves), .ring_capacity = 1});
+          std::array<client, 3> c;
+          std::array<std::stop_source, 2> stop;
+          for (std::size_t i = 0; i != 2; ++i) c[i].begin(p.ask(static_cast<int>(i), stop[i]));
+          if (another) c[2].begin(p.ask(2));
+          together({[&] { stop[0].request_stop(); }, [&] { stop[1].request_stop(); }});
+          int ran = c[0].end() == ending::ran ? 1 : 0;
+          ran += c[1].end() == ending::ran ? 1 : 0;
+          if (another) require(c[2].end() == ending::ran, "the wrong one went");
+          require(p.n == ran + (another ? 1 : 0), "not once each");
+          p.is_free();
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("withdrawal: it is asked to go while it gets to the lane") {
+    holds(
+        [] {
+          server serves;
+          shared_place p(1, {.executor = executor_ref(serves), .ring_capacity = 1});
+          client c;
+          std::stop_source stop;
+          together({[&] { stop.request_stop(); },
+                    [&] {
+                      c.run(p->ask(0, stop));
+                      p->is_free();
+                      p.leave();
+                    }});
+        },
+        {.most = {2, 1}});
+  }
+
+  // --- several sections, and what nobody awaits ---------------------------------------------------
+
+  TEST_CASE("withdrawal: who has one section and waits for another one goes, and leaves both") {
+    holds(
+        [] {
+          place a;
+          place b;
+          client both;
+          client behind;
+          std::stop_source stop;
+          b.hold();
+          const auto body = [&] {
+            a.n = a.n + 1;
+            b.n = b.n + 1;
+          };
+          const std::stop_token token = stop.get_token();
+          both.begin(execute(std::tie(a.cs, b.cs), body, {.stop = token}));
+          behind.begin(a.ask(0));
+          together({[&] { b.unlock(); }, [&] { stop.request_stop(); }, [&] { both.end(); }});
+          require(behind.end() == ending::ran, "the wrong one went");
+          both.run_rest();
+          require(a.n == b.n + 1, "not in both");
+          a.is_free();
+          b.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: it is asked to go while it enters several sections, and ends them") {
+    holds(
+        [] {
+          const bool second = any_of(2) == 1;
+          shared_place a(second ? 1 : 2);
+          shared_place b(second ? 2 : 1);
+          shared_place& held = second ? b : a;
+          client c;
+          std::stop_source stop;
+          held.hold();
+          together({[&] { held.unlock(); }, [&] { stop.request_stop(); },
+                    [&] { held.end_of_holder(); },
+                    [&] {
+                      const auto body = [&] { a->n = a->n + 1; };
+                      const std::stop_token token = stop.get_token();
+                      c.run(execute(std::tie(a->cs, b->cs), body, {.stop = token}));
+                      a.leave();
+                      b.leave();
+                    }});
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("withdrawal: what was submitted goes, or its body runs, and the handle says which") {
+    holds(
+        [] {
+          thread_pool pool(1);
+          pool_of_scenario = &pool;
+          place p;
+          std::stop_source stop;
+          p.hold();
+          auto handle = p.cs.submit(p.body(0), {.stop = stop.get_token()});
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }});
+          bool ran = true;
+          try {
+            sync_wait(std::move(handle));
+          } catch (const operation_cancelled&) {
+            ran = false;
+          }
+          require(p.n == (ran ? 1 : 0), "not once");
+          p.is_free();
+        },
+        {.most = {1, 0}});
+  }
+
+  TEST_CASE("withdrawal: what was posted goes, or its body runs") {
+    static int errors = 0;
+    on_unobserved_error(
+        [](std::exception_ptr, std::string_view, std::source_location) { ++errors; });
+    holds(
+        [] {
+          errors = 0;
+          place p;
+          std::stop_source stop;
+          {
+            thread_pool pool(1);
+            pool_of_scenario = &pool;
+            p.hold();
+            p.cs.post(p.body(0), {.stop = stop.get_token()});
+            together({[&] { p.unlock(); }, [&] { stop.request_stop(); }});
+          }
+          require(p.n + errors == 1, "not once");
+          p.is_free();
+        },
+        {.most = {1, 0}});
+    on_unobserved_error(nullptr);
+  }
+
+  // --- set aside --------------------------------------------------------------------------------
+
+  TEST_CASE("withdrawal: one that is set aside goes while a body makes its predicate true") {
+    holds(
+        [] {
+          place p;
+          client waits;
+          client opens;
+          std::stop_source stop;
+          waits.begin(p.ask_when(0, stop));
+          together({[&] { require(opens.run(p.open_it()) == ending::ran, "not served"); },
+                    [&] { stop.request_stop(); }});
+          const ending how = waits.end();
+          require(p.n == (how == ending::ran), "not once");
+          p.is_free();
+        },
+        much);
+  }
+
+  TEST_CASE("withdrawal: one that is set aside goes, and ends the section") {
+    holds([] {
+      shared_place p(2);
+      client waits;
+      client opens;
+      std::stop_source stop;
+      waits.begin(p->ask_when(0, stop));
+      together({[&] {
+                  opens.run(p->open_it());
+                  p.leave();
+                },
+                [&] { stop.request_stop(); },
+                [&] {
+                  waits.end();
+                  p.leave();
+                }});
+    });
+  }
+
+  TEST_CASE("withdrawal: two are set aside, and one goes while both might run") {
+    holds(
+        [] {
+          const std::size_t which = any_of(2);
+          place p;
+          std::array<client, 2> c;
+          std::array<std::stop_source, 2> stop;
+          client opens;
+          for (std::size_t i = 0; i != 2; ++i) c[i].begin(p.ask_when(static_cast<int>(i), stop[i]));
+          together({[&] { opens.run(p.open_it()); }, [&] { stop[which].request_stop(); }});
+          int ran = 0;
+          for (std::size_t i = 0; i != 2; ++i) {
+            const ending how = c[i].end();
+            require(how == ending::ran || i == which, "the wrong one went");
+            ran += how == ending::ran ? 1 : 0;
+          }
+          require(p.n == ran, "not once each");
+          p.is_free();
+        },
+        much);
+  }
+
+  TEST_CASE("withdrawal: two are set aside, and each of them goes") {
+    holds([] {
+      place p;
+      std::array<client, 2> c;
+      std::array<std::stop_source, 2> stop;
+      client opens;
+      for (std::size_t i = 0; i != 2; ++i) c[i].begin(p.ask_when(static_cast<int>(i), stop[i]));
+      together({[&] { opens.run(p.open_it()); }, [&] { stop[0].request_stop(); },
+                [&] { stop[1].request_stop(); }});
+      int ran = 0;
+      for (client& each : c) ran += each.end() == ending::ran ? 1 : 0;
+      require(p.n == ran, "not once each");
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("withdrawal: it is set aside while it is asked to go, and ends the section") {
+    holds(
+        [] {
+          shared_place p(1);
+          client c;
+          std::stop_source stop;
+          together({[&] { stop.request_stop(); },
+                    [&] {
+                      require(c.run(p->ask_when(0, stop)) == ending::cancelled, "it ran");
+                      p.leave();
+                    }});
+        },
+        much);
+  }
+
+  TEST_CASE("withdrawal: it is set aside by one owner while the next one wakes it") {
+    holds(
+        [] {
+          shared_place p(2);
+          client waits;
+          client opens;
+          std::stop_source stop;
+          together({[&] {
+                      waits.run(p->ask_when(0, stop));
+                      p.leave();
+                    },
+                    [&] {
+                      opens.run(p->open_it());
+                      p.leave();
+                    },
+                    [&] { stop.request_stop(); }});
+          opens.run_rest();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: in line, then set aside, and it goes") {
+    holds(
+        [] {
+          place p;
+          client waits;
+          client opens;
+          std::stop_source stop;
+          p.hold();
+          waits.begin(p.ask_when(0, stop));
+          opens.begin(p.open_it());
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }});
+          const ending how = waits.end();
+          require(opens.end() == ending::ran, "the wrong one went");
+          require(p.n == (how == ending::ran), "not once");
+          p.is_free();
+        },
+        much);
+  }
+
+  TEST_CASE("withdrawal: one that was woken goes when the time to serve others is up") {
+    holds([] {
+      const bool two = any_of(2) == 1;
+      place p;
+      client waits;
+      client waits_too;
+      std::array<client, 2> c;
+      std::stop_source stop;
+      waits.begin(p.ask_when(0, stop));
+      if (two) waits_too.begin(p.ask_when(1));
+      p.hold();
+      c[0].begin(p.cs.execute([] {}));
+      c[1].begin(p.open_it());
+      together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { waits.end(); }});
+      for (client& each : c) require(each.end() == ending::ran, "the wrong one went");
+      if (two) require(waits_too.end() == ending::ran, "the wrong one went");
+      waits.run_rest();
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("withdrawal: a section closes while one that is set aside goes") {
+    holds([] {
+      manual_clock clock;
+      place p;
+      client waits;
+      client closes;
+      const auto no = [] { return false; };
+      waits.begin(p.cs.execute_when(no, [] {}, {.deadline = clock.now() + 1s}));
+      together({[&] { require(closes.run(p.cs.close()) == ending::ran, "not closed"); },
+                [&] { clock.advance(1s); }});
+      require(went(waits.end()), "it ran");
+      require(clock.pending() == 0, "a timer was left");
+    });
+  }
+
+  TEST_CASE("withdrawal: a section closes and ends while one that is set aside goes") {
+    holds([] {
+      shared_place p(2);
+      client waits;
+      client closes;
+      std::stop_source stop;
+      waits.begin(p->ask_when(0, stop));
+      together({[&] {
+                  closes.run(p->cs.close());
+                  p.leave();
+                },
+                [&] { stop.request_stop(); },
+                [&] {
+                  require(went(waits.end()), "it ran");
+                  p.leave();
+                }});
+    });
+  }
+
+  TEST_CASE("withdrawal: a section ends, and one that was set aside has gone") {
+    holds([] {
+      shared_place p(2);
+      std::array<client, 2> c;
+      std::stop_source stop;
+      for (std::size_t i = 0; i != 2; ++i) c[i].begin(p->ask_when(static_cast<int>(i), stop));
+      const auto end = [&](client& each) {
+        require(each.end() == ending::cancelled, "it ran");
+        p.leave();
+      };
+      together({[&] { stop.request_stop(); }, [&] { end(c[0]); }, [&] { end(c[1]); }});
+    });
+  }
+
+  TEST_CASE("withdrawal: a body that waits is woken, and goes or runs") {
+    holds([] {
+      place p;
+      client waits;
+      client opens;
+      std::stop_source stop;
+      auto& given = *new signal;
+      const auto is_open = [&] { return static_cast<bool>(p.open); };
+      const auto body = [&]() -> task<> {
+        p.n = p.n + 1;
+        co_await given;
+        p.n = p.n + 1;
+      };
+      const std::stop_token token = stop.get_token();
+      waits.begin(p.cs.execute_when(is_open, body, {.stop = token}));
+      together(
+          {[&] { opens.run(p.open_it()); }, [&] { stop.request_stop(); }, [&] { given.give(); }});
+      const ending how = waits.end();
+      require(p.n == (how == ending::ran ? 2 : 0), "not once");
+      p.is_free();
+      delete &given;
+    });
+  }
+
+  TEST_CASE(
+      "withdrawal: on a lane, one that is set aside goes while a body makes its predicate true") {
+    holds(
+        [] {
+          server serves;
+          place p({.executor = executor_ref(serves), .ring_capacity = 1});
+          client waits;
+          client opens;
+          std::stop_source stop;
+          waits.begin(p.ask_when(0, stop));
+          opens.begin(p.open_it());
+          together({[&] { stop.request_stop(); }});
+          const ending how = waits.end();
+          require(opens.end() == ending::ran, "the wrong one went");
+          require(p.n == (how == ending::ran), "not once");
+          p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: whoever withdraws asks no predicate") {
+    holds(
+        [] {
+          server serves;
+          place p({.executor = executor_ref(serves), .ring_capacity = 1});
+          client waits;
+          std::array<client, 2> c;
+          std::array<std::stop_source, 2> stop;
+          const auto may = [&] {
+            require(detail::here().runs_on == executor_ref(serves), "on another thread");
+            return static_cast<bool>(p.open);
+          };
+          waits.begin(p.cs.execute_when(may, [] {}));
+          client first;
+          first.run(p.cs.execute([] {}));  // it is set aside then
+          for (std::size_t i = 0; i != 2; ++i) c[i].begin(p.ask(static_cast<int>(i), stop[i]));
+          together({[&] { stop[0].request_stop(); }, [&] { stop[1].request_stop(); }});
+          c[0].end();
+          c[1].end();
+          client opens;
+          opens.run(p.open_it());
+          require(waits.end() == ending::ran, "not served");
+          p.is_free();
+        },
+        {.most = {2, 0}});
+  }
+
+  // --- the tokens that requests keep ------------------------------------------------------------
+
+  TEST_CASE(
+      "token: what a thread has kept is given back elsewhere while the thread takes another one") {
+    holds(
+        [] {
+          std::stop_source one;
+          std::stop_source other;
+          std::optional<detail::kept_token> given;
+          atomic<bool> there{false};
+          together({[&] {
+                      const std::stop_token first = one.get_token();
+                      const std::stop_token second = other.get_token();
+                      given.emplace(&first);
+                      there.store(true, detail::seq_cst);
+                      there.notify_one();
+                      for (int i = 0; i != 2; ++i) {
+                        const detail::kept_token b(&second);
+                        const detail::kept_token a(&first);
+                        require(a.get() == first && b.get() == second, "another token");
+                      }
+                    },
+                    [&] {
+                      there.wait(false, detail::acquire);
+                      require(given->get() == one.get_token(), "another token");
+                      given.reset();
+                    }});
+        },
+        much);
+  }
+
+  TEST_CASE("token: what a thread has kept is given back elsewhere while the thread ends") {
+    holds(
+        [] {
+          std::stop_source one;
+          std::array<std::optional<detail::kept_token>, 2> given;
+          atomic<bool> there{false};
+          together({[&] {
+                      const std::stop_token t = one.get_token();
+                      for (auto& each : given) each.emplace(&t);
+                      const detail::kept_token mine(&t);
+                      there.store(true, detail::seq_cst);
+                      there.notify_all();
+                    },
+                    [&] {
+                      there.wait(false, detail::acquire);
+                      given[0].reset();
+                    },
+                    [&] {
+                      there.wait(false, detail::acquire);
+                      given[1].reset();
+                    }});
+        },
+        much);
+  }
+
+  TEST_CASE("token: one that was set apart is given back by its own thread, and by another one") {
+    holds(
+        [] {
+          std::stop_source one;
+          std::stop_source other;
+          std::optional<detail::kept_token> given;
+          atomic<bool> there{false};
+          together({[&] {
+                      const std::stop_token first = one.get_token();
+                      const std::stop_token second = other.get_token();
+                      std::optional<detail::kept_token> mine(std::in_place, &first);
+                      given.emplace(&first);
+                      const detail::kept_token apart(&second);
+                      there.store(true, detail::seq_cst);
+                      there.notify_one();
+                      mine.reset();
+                      require(apart.get() == second, "another token");
+                    },
+                    [&] {
+                      there.wait(false, detail::acquire);
+                      given.reset();
+                    }});
+        },
+        much);
+  }
+
+  TEST_CASE("token: a request is made on one thread and awaited on another one") {
+    holds([] {
+      place p;
+      client c;
+      std::stop_source stop;
+      using request = decltype(p.ask(0, stop));
+      std::optional<request> made;
+      atomic<bool> there{false};
+      p.hold();
+      together({[&] {
+                  made.emplace(p.ask(0, stop));
+                  there.store(true, detail::seq_cst);
+                  there.notify_one();
+                },
+                [&] {
+                  there.wait(false, detail::acquire);
+                  c.begin(std::move(*made));
+                },
+                [&] { stop.request_stop(); }});
+      made.reset();
+      p.unlock();
+      c.end();
+      p.is_free();
+    });
+  }
+}
