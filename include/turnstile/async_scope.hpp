@@ -34,7 +34,8 @@ inline constexpr scope_options default_scope{};
 ///            library ends with operation_cancelled, and so does what it waits for later. A wait in a
 ///            section's line ends at once only if the work was spawned when the scope was stoppable
 ///            already: with fail_fast, or after the first call of stop_token or request_stop, or the
-///            first await of current_stop_token in its work. Work that starts after a stop still starts.
+///            first await of current_stop_token in its work; else when its turn comes, and its body does
+///            not run. Work that starts after a stop still starts.
 ///            join itself ends with operation_cancelled if the surroundings of who joins are stopped; it
 ///            may be awaited again
 /// Lifetime   must be joined, or its work have ended, before it is destroyed; an error that no join

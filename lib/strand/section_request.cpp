@@ -61,6 +61,14 @@ void section_request::destroyed_while_waiting() const noexcept {
   contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
 }
 
+std::exception_ptr section_request::cancelled() const noexcept {
+  try {
+    refuse_as_stopped(*section_);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 void section_request::arrive_limited() {
   const section_core::admission how = section_->admit();
   switch (how) {

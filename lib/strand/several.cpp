@@ -78,8 +78,10 @@ bool several_request::enter_all() noexcept {
 
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
 void several_request::go_on(batch& done) noexcept {
+  if (comes_too_late()) refusal_ = cancelled();
   take_wait_back();
   drop_stand_in();
+  if (refusal_ != nullptr) return leave(done);
   while (entered_ != count_) {
     switch (enter(done)) {
       case entry::owned: break;

@@ -436,4 +436,40 @@ TEST_SUITE("resume") {
     CHECK(end.aborted);
     CHECK(end.one_line());
   }
+
+  TEST_CASE("async_scope: once a stop is requested no body of its work begins, however it was spawned") {
+    critical_section a;
+    critical_section b;
+    support::loop here;
+    async_scope scope{{.executor = here}};
+    int ran = 0;
+    int cancelled = 0;
+    const auto ends = [&cancelled](auto request) -> task<> {
+      try {
+        co_await std::move(request);
+      } catch (const operation_cancelled&) {
+        ++cancelled;
+      }
+    };
+    section_guard guard = std::move(a.try_lock().value());
+    const auto body = [&ran] { ++ran; };
+    const auto waiting_body = [&ran]() -> task<> {
+      ++ran;
+      co_return;
+    };
+    scope.spawn(ends(a.execute(body)));
+    scope.spawn(ends(a.execute(waiting_body)));
+    scope.spawn(ends(a.lock()));
+    scope.spawn(ends(execute(std::tie(a, b), body)));
+    here.run();
+    scope.request_stop();
+    guard.unlock();
+    here.run();
+    sync_wait(scope.join());
+    CHECK(ran == 0);
+    CHECK(cancelled == 4);
+    CHECK(a.statistics().withdrawn == 4);
+    CHECK_FALSE(a.statistics().held);
+    CHECK(b.statistics().executions == 0);
+  }
 }

@@ -114,6 +114,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     auto& self = static_cast<execute_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();
+    if (self.comes_too_late()) [[unlikely]] {
+      self.got_.fail(self.cancelled());
+      self.left_ = nullptr;
+      return outcome::no_body;
+    }
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {

@@ -5,6 +5,7 @@
 #include <turnstile/section_guard.hpp>
 
 #include <coroutine>
+#include <exception>
 #include <utility>
 
 namespace turnstile::detail {
@@ -60,6 +61,8 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
 
   Guard await_resume() {
     waited();
+    if (refusal_ != nullptr) [[unlikely]]
+      std::rethrow_exception(std::move(refusal_));
     return std::apply(
         [this](Data*... data) {
           return Guard(guard_access::own(*section_, *std::exchange(hold_, nullptr)), data...);
@@ -72,11 +75,14 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     auto& self = static_cast<lock_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();
-    return outcome::granted;
+    if (!self.comes_too_late()) return outcome::granted;
+    self.refusal_ = self.cancelled();
+    return outcome::no_body;
   }
 
   std::tuple<Data*...> data_;
   hold_frame* hold_ = nullptr;
+  std::exception_ptr refusal_;
 };
 
 }  // namespace turnstile::detail

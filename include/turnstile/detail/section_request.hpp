@@ -157,6 +157,13 @@ class section_request : protected suspended<request> {
   void turn_has_come() noexcept {
     if (told_) over_.store(true, release);  // G1
   }
+  // By whoever serves it: work of a scope that has been asked to stop does not begin what it waited
+  // for, also where it could not be withdrawn at once.
+  bool comes_too_late() const noexcept {
+    return told_ && chain_ != nullptr && is_member(chain_) &&
+           static_cast<const member_frame&>(*chain_).stop->stop_requested();
+  }
+  std::exception_ptr cancelled() const noexcept;
   // By the waiter when it goes on.
   // Throws if it was withdrawn.
   TURNSTILE_INLINE void waited() {
