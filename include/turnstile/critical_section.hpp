@@ -171,6 +171,7 @@ class critical_section {
   /// Runs on    the section's executor; else where the section is being served; else on the calling
   ///            executor, or thread_pool::shared() without one
   /// Throws     bad_alloc. A refusal completes the handle with its error
+  /// Cancel     as execute: the handle ends with operation_cancelled or deadline_exceeded
   template <class Body>
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
@@ -185,7 +186,8 @@ class critical_section {
   /// Starts an execution that nobody waits for. Its error goes to on_unobserved_error.
   ///
   /// Runs on    as submit
-  /// Throws     section_closed, exclusive_access_error, bad_alloc
+  /// Throws     what refuses it: section_closed, section_full, exclusive_access_error; operation_cancelled
+  ///            or deadline_exceeded if it is too late already; bad_alloc
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
@@ -201,7 +203,9 @@ class critical_section {
   /// Waits for the section and owns it until the guard is unlocked or destroyed.
   ///
   /// Resumes    as execute
-  /// Throws     reentry_error, section_closed, exclusive_access_error, bad_alloc at once, when awaited
+  /// Throws     reentry_error, section_closed, section_full, exclusive_access_error, bad_alloc at once,
+  ///            when awaited; operation_cancelled, deadline_exceeded
+  /// Cancel     as execute, until the guard is owned
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
@@ -214,8 +218,13 @@ class critical_section {
   /// Refuses new requests from the await on and resumes when everything accepted is finished. Then the
   /// section may end; results may still be on their way to others who await them.
   ///
+  /// Requests set aside whose predicate is still false, and those outside max_waiters, end with
+  /// section_closed then.
+  ///
   /// Resumes    on the executor the awaiting coroutine was running on
-  /// Throws     reentry_error from inside the section. Twice is fine
+  /// Throws     reentry_error from inside the section; bad_alloc. Twice is fine
+  /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all the
+  ///            same
   auto close(std::source_location where = std::source_location::current()) {
     return detail::close_awaiter(core_, where);
   }

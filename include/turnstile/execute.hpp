@@ -54,8 +54,8 @@ struct several_access {
 /// Throws     what `body` throws; std::invalid_argument from the call, if they are bound to different
 ///            executors; reentry_error at once when awaited, before anything is queued, if the chain
 ///            holds one of them; section_closed if one is closed, and then those entered before it
-///            count no execution
-/// Cancel     a running body is never stopped
+///            count no execution; section_full, operation_cancelled, deadline_exceeded likewise
+/// Cancel     as execute; what it holds already is released. A running body is never stopped
 /// Lifetime   as execute. A plain body allocates nothing
 template <class... Sections, class Body>
 auto execute(std::tuple<Sections&...> sections, Body&& body,
