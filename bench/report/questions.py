@@ -22,13 +22,14 @@ class View:
     marks: tuple = (Mark("ns_per_op", "", "o"),)
     unit: str = "ns per operation"
     ratios: bool = True
-    only: tuple = ()  # pairs (letter, value) that a case must have
+    only: tuple = ()  # pairs (letter, values of which a case must have one)
     places: int = 1
     linear: bool = False
 
 
 PERCENTILES = (Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
                Mark("p999_us", "p99.9", "s"), Mark("max_us", "max", ">"))
+
 
 def _values(size, what):
     says = {"read": "both read it whole, as a snapshot or as a copy",
@@ -86,6 +87,11 @@ VIEWS = (
          "What a new section takes, with all that its constructor allocates.",
          panels=("S",), rows=(), marks=(Mark("bytes_per_section", "", "o"),),
          unit="bytes per section", ratios=False, only=(("C", ("uniform",)),)),
+    *(View("bounded_buffer", f"Bounded buffer, room for {capacity}",
+           "Half of the N clients produce, half consume: the time for each item. Ours and Asio's "
+           "share two threads; the mutex has two condition variables, and each client a thread.",
+           panels=("N",), rows=(), unit="ns per item", only=(("K", (capacity,)),))
+      for capacity in ("1", "16")),
     *_values("long", "8 bytes"),
     *_values("1KiB", "1 KiB"),
 )
