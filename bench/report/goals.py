@@ -52,6 +52,11 @@ def _think(threads, clients, bound, measure, of):
                 letters, measure)
 
 
+def _with_token(what, bound, question, letters):
+    return Goal(f"{what} with a stop token, time of none", bound, question, letters,
+                way="_stop_token", beside="")
+
+
 _OVERSUBSCRIBED = {"T": "2", "N": "64"}
 
 GOALS = (
@@ -71,6 +76,10 @@ GOALS = (
          way="_3_resources", beside=""),
     Goal("uncontended, one section inside another, time of one after the other", 1.30,
          "uncontended", {}, way="_nested", beside="_not_nested"),
+    _with_token("uncontended", 1.10, "uncontended", {}),
+    *(_with_token(f"{question}, {n} coroutines on 2 threads,", 1.50, question,
+                  {"T": "2", "N": n, "B": "tiny"})
+      for question in ("counter", "think") for n in ("64", "1024")),
 )
 
 

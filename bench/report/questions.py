@@ -23,12 +23,19 @@ class View:
     unit: str = "ns per operation"
     ratios: bool = True
     only: tuple = ()  # pairs (letter, values of which a case must have one)
+    ways: tuple = ()  # of our contenders only those that are called so after the ring; empty: all
     places: int = 1
     linear: bool = False
 
 
 PERCENTILES = (Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
                Mark("p999_us", "p99.9", "s"), Mark("max_us", "max", ">"))
+
+_MAY_GO = ("With a stop token for each client, with one for all, with a deadline for each, and "
+           "with none of them; nobody is withdrawn.")
+_MAY_GO_SHOWN = {"panels": ("N",), "rows": (),
+                 "only": (("T", ("2",)), ("N", ("64", "1024")), ("B", ("tiny",))),
+                 "ways": ("", "_stop_token", "_common_token", "_deadline")}
 
 
 def _values(size, what):
@@ -44,11 +51,15 @@ VIEWS = (
          "One client on one thread, ++counter inside. What a lock costs nobody else wants."),
     View("counter", "Counter",
          "T threads, N clients that do nothing but ++counter inside. The queue itself.",
-         panels=("T",)),
+         panels=("T",), ways=("",)),
+    View("counter", "Counter, requests that may be withdrawn",
+         f"{_MAY_GO} Two threads.", **_MAY_GO_SHOWN),
     View("think", "Think, tiny body",
          "++counter inside, about 215 ns of private work outside. A queue that drags all clients "
          "onto one thread reaches twice the limit here on two cores.",
-         panels=("T",), only=(("B", ("tiny",)),)),
+         panels=("T",), only=(("B", ("tiny",)),), ways=("",)),
+    View("think", "Think, tiny body, requests that may be withdrawn",
+         f"{_MAY_GO} Two threads, about 215 ns of private work.", **_MAY_GO_SHOWN),
     View("think", "Think, 250 ns body",
          "About 250 ns inside, about 215 ns outside: the section itself is the limit.",
          panels=("T",), only=(("B", ("250ns",)),)),
