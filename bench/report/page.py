@@ -101,7 +101,7 @@ def _beside(view, results, case, ranges):
     if len(ranges) == 1:
         parts.append(f"{ranges[0].low:,.{view.places}f} to {ranges[0].high:,.{view.places}f}")
     else:
-        parts.append(f"max up to {ranges[-1].high:,.{view.places}f}")
+        parts.append(f"{view.marks[-1].name} up to {ranges[-1].high:,.{view.places}f}")
     if view.ratios:
         for ratio, name in ((results.against_mutex(case), "mutex"),
                             (results.against_limit(case), "limit")):

@@ -38,6 +38,22 @@ _MAY_GO_SHOWN = {"panels": ("N",), "rows": (),
                  "ways": ("", "_stop_token", "_common_token", "_deadline")}
 
 
+def _withdrawals(how, says):
+    question = f"withdraw_{how.split()[0]}"
+    seen = ("One body keeps the section for a second. Those that wait are withdrawn one after the "
+            "other, in turn the first, the one in the middle and the last: the time from "
+            f"{says} until the one that waited runs.")
+    return (View(question, f"Withdrawal by a {how}", seen,
+                 rows=("N", "T"), unit="microseconds", ratios=False, places=0,
+                 marks=(Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
+                        Mark("max_us", "max", ">"))),
+            View(question, f"Withdrawal by a {how}, from where in line",
+                 "The same runs: the median of each place.",
+                 rows=("N", "T"), unit="microseconds, p50", ratios=False, places=0,
+                 marks=(Mark("head_us", "first", "<"), Mark("middle_us", "middle", "o"),
+                        Mark("tail_us", "last", ">"))))
+
+
 def _values(size, what):
     says = {"read": "both read it whole, as a snapshot or as a copy",
             "add": "both add one to every part of it",
@@ -103,6 +119,8 @@ VIEWS = (
            "share two threads; the mutex has two condition variables, and each client a thread.",
            panels=("N",), rows=(), unit="ns per item", only=(("K", (capacity,)),))
       for capacity in ("1", "16")),
+    *_withdrawals("stop token", "request_stop"),
+    *_withdrawals("deadline", "its deadline"),
     *_values("long", "8 bytes"),
     *_values("1KiB", "1 KiB"),
 )
