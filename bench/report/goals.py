@@ -11,7 +11,9 @@ class Goal:
     bound: float
     question: str
     letters: dict
-    measure: str = "mutex"  # mutex or limit: a ratio that must not be above the bound
+    # mutex, limit: a ratio that must not be above the bound; us: microseconds that must not be;
+    # at least: a share that must not be below it
+    measure: str = "mutex"
     counter: str = "ns_per_op"
     way: str = ""  # what is measured is the ring's name and this,
     beside: str | None = None  # next to the ring's name and this, if it is not None
@@ -37,19 +39,31 @@ class Goal:
     def bound_text(self):
         if self.measure == "at least":
             return f"at least {self.bound:.0%}"
+        if self.measure == "us":
+            return f"at most {self.bound:,.0f} us"
         return f"at most {self.bound:.2f} x"
 
     def value_text(self, value):
         if value is None:
             return "not measured"
-        number = f"{value:.1%}" if self.measure == "at least" else f"{value:.3f} x"
-        return f"{number} {'met' if self.met(value) else 'not met'}"
+        form = {"at least": "{:.1%}", "us": "{:,.0f} us"}.get(self.measure, "{:.3f} x")
+        return f"{form.format(value)} {'met' if self.met(value) else 'not met'}"
 
 
 def _think(threads, clients, bound, measure, of):
     letters = {"T": threads, "N": clients, "B": "tiny"}
     return Goal(f"think, {clients} coroutines on {threads} threads, time of {of}", bound, "think",
                 letters, measure)
+
+
+def _with_token(what, bound, question, letters):
+    return Goal(f"{what} with a stop token, time of none", bound, question, letters,
+                way="_stop_token", beside="")
+
+
+def _withdrawn(how):
+    return Goal(f"withdrawn by a {how} while a body runs, median until the error arrives", 1000,
+                f"withdraw_{how.split()[0]}", {"T": "2"}, "us", "p50_us")
 
 
 _OVERSUBSCRIBED = {"T": "2", "N": "64"}
@@ -71,6 +85,11 @@ GOALS = (
          way="_3_resources", beside=""),
     Goal("uncontended, one section inside another, time of one after the other", 1.30,
          "uncontended", {}, way="_nested", beside="_not_nested"),
+    _with_token("uncontended", 1.10, "uncontended", {}),
+    *(_with_token(f"{question}, {n} coroutines on 2 threads,", 1.50, question,
+                  {"T": "2", "N": n, "B": "tiny"})
+      for question in ("counter", "think") for n in ("64", "1024")),
+    *map(_withdrawn, ("stop token", "deadline")),
 )
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from .results import REFERENCE, RINGS
+from .results import REFERENCE, RINGS, way_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,8 @@ def short(ratio):
 
 def _belongs(view, results, case):
     return (results.range(case, view.marks[0].counter) is not None
-            and all(case.letter(letter) in allowed for letter, allowed in view.only))
+            and all(case.letter(letter) in allowed for letter, allowed in view.only)
+            and (not view.ways or way_of(case.contender) in view.ways))
 
 
 def _panel(view, results, case):

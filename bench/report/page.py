@@ -14,8 +14,8 @@ READING = (
     "it. “× mutex” compares with std::mutex in the same process and the same round, “× limit” with "
     "what the hardware allows at best: max(inside, (inside + outside) / cores), where inside and "
     "outside are timed alone, in the same run. T threads, N clients, S sections, B body, W private "
-    "work, C choice of the section. Ratios carry over to other machines better than times; two "
-    "cores say nothing about what many cores do to a cache line.")
+    "work, C choice of the section, K capacity of a buffer. Ratios carry over to other machines "
+    "better than times; two cores say nothing about what many cores do to a cache line.")
 
 
 def write(path, context, results):
@@ -101,7 +101,7 @@ def _beside(view, results, case, ranges):
     if len(ranges) == 1:
         parts.append(f"{ranges[0].low:,.{view.places}f} to {ranges[0].high:,.{view.places}f}")
     else:
-        parts.append(f"max up to {ranges[-1].high:,.{view.places}f}")
+        parts.append(f"{view.marks[-1].name} up to {ranges[-1].high:,.{view.places}f}")
     if view.ratios:
         for ratio, name in ((results.against_mutex(case), "mutex"),
                             (results.against_limit(case), "limit")):

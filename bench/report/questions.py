@@ -22,13 +22,37 @@ class View:
     marks: tuple = (Mark("ns_per_op", "", "o"),)
     unit: str = "ns per operation"
     ratios: bool = True
-    only: tuple = ()  # pairs (letter, value) that a case must have
+    only: tuple = ()  # pairs (letter, values of which a case must have one)
+    ways: tuple = ()  # of our contenders only those that are called so after the ring; empty: all
     places: int = 1
     linear: bool = False
 
 
 PERCENTILES = (Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
                Mark("p999_us", "p99.9", "s"), Mark("max_us", "max", ">"))
+
+_MAY_GO = ("With a stop token for each client, with one for all, with a deadline for each, and "
+           "with none of them; nobody is withdrawn.")
+_MAY_GO_SHOWN = {"panels": ("N",), "rows": (),
+                 "only": (("T", ("2",)), ("N", ("64", "1024")), ("B", ("tiny",))),
+                 "ways": ("", "_stop_token", "_common_token", "_deadline")}
+
+
+def _withdrawals(how, says):
+    question = f"withdraw_{how.split()[0]}"
+    seen = ("One body keeps the section for a second. Those that wait are withdrawn one after the "
+            "other, in turn the first, the one in the middle and the last: the time from "
+            f"{says} until the one that waited runs.")
+    return (View(question, f"Withdrawal by a {how}", seen,
+                 rows=("N", "T"), unit="microseconds", ratios=False, places=0,
+                 marks=(Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
+                        Mark("max_us", "max", ">"))),
+            View(question, f"Withdrawal by a {how}, from where in line",
+                 "The same runs: the median of each place.",
+                 rows=("N", "T"), unit="microseconds, p50", ratios=False, places=0,
+                 marks=(Mark("head_us", "first", "<"), Mark("middle_us", "middle", "o"),
+                        Mark("tail_us", "last", ">"))))
+
 
 def _values(size, what):
     says = {"read": "both read it whole, as a snapshot or as a copy",
@@ -43,11 +67,15 @@ VIEWS = (
          "One client on one thread, ++counter inside. What a lock costs nobody else wants."),
     View("counter", "Counter",
          "T threads, N clients that do nothing but ++counter inside. The queue itself.",
-         panels=("T",)),
+         panels=("T",), ways=("",)),
+    View("counter", "Counter, requests that may be withdrawn",
+         f"{_MAY_GO} Two threads.", **_MAY_GO_SHOWN),
     View("think", "Think, tiny body",
          "++counter inside, about 215 ns of private work outside. A queue that drags all clients "
          "onto one thread reaches twice the limit here on two cores.",
-         panels=("T",), only=(("B", ("tiny",)),)),
+         panels=("T",), only=(("B", ("tiny",)),), ways=("",)),
+    View("think", "Think, tiny body, requests that may be withdrawn",
+         f"{_MAY_GO} Two threads, about 215 ns of private work.", **_MAY_GO_SHOWN),
     View("think", "Think, 250 ns body",
          "About 250 ns inside, about 215 ns outside: the section itself is the limit.",
          panels=("T",), only=(("B", ("250ns",)),)),
@@ -86,6 +114,13 @@ VIEWS = (
          "What a new section takes, with all that its constructor allocates.",
          panels=("S",), rows=(), marks=(Mark("bytes_per_section", "", "o"),),
          unit="bytes per section", ratios=False, only=(("C", ("uniform",)),)),
+    *(View("bounded_buffer", f"Bounded buffer, room for {capacity}",
+           "Half of the N clients produce, half consume: the time for each item. Ours and Asio's "
+           "share two threads; the mutex has two condition variables, and each client a thread.",
+           panels=("N",), rows=(), unit="ns per item", only=(("K", (capacity,)),))
+      for capacity in ("1", "16")),
+    *_withdrawals("stop token", "request_stop"),
+    *_withdrawals("deadline", "its deadline"),
     *_values("long", "8 bytes"),
     *_values("1KiB", "1 KiB"),
 )

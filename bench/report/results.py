@@ -31,6 +31,12 @@ class Case:
         return Case(self.question, REFERENCE, tuple(sorted(letters.items())))
 
 
+def way_of(contender):
+    """What its name says after that of the ring: _deadline, or nothing."""
+    rings = [ring for ring in RINGS if contender.startswith(ring)]
+    return contender.removeprefix(max(rings, key=len)) if rings else ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Range:
     median: float

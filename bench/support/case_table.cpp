@@ -11,8 +11,8 @@ bool refused = false;
 
 auto place_of(const bench_case& c) {
   const shape& s = c.letters;
-  return std::tuple(c.question, s.body, s.work, s.sections, s.choose, s.against, s.threads,
-                    s.clients, c.contender);
+  return std::tuple(c.question, s.body, s.work, s.sections, s.choose, s.capacity, s.against,
+                    s.threads, s.clients, c.contender);
 }
 
 std::string name_of(const bench_case& c) {

@@ -34,6 +34,7 @@ std::string letters_of(const shape& s) {
   letters.append("/B:").append(s.body == length::none ? "tiny" : name_of(s.body));
   letters.append("/W:").append(name_of(s.work));
   if (s.choose != choice::only) letters.append("/C:").append(name_of(s.choose));
+  if (s.capacity != 0) letters.append("/K:").append(std::to_string(s.capacity));
   return letters;
 }
 

@@ -23,6 +23,7 @@ struct shape {
   length work = length::none;    // W, private, between two requests
   std::size_t sections = 1;      // S
   choice choose = choice::only;  // C
+  std::size_t capacity = 0;      // K, of a buffer; 0: there is none
   double round_factor = 1;       // how many times the usual length a round has
 };
 

@@ -1,0 +1,61 @@
+#include "bounded_buffer/bounded_buffer.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/concurrent_channel.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
+#include <exception>
+#include <latch>
+#include <string_view>
+
+namespace {
+
+namespace asio = boost::asio;
+
+using bench::bounded_buffer::consumer;
+using bench::bounded_buffer::item;
+using bench::bounded_buffer::producer;
+
+// The channel is the buffer; it has a mutex inside, which is held for a moment.
+class asio_channel {
+ public:
+  static constexpr std::string_view name = "asio_channel";
+  static constexpr bool clients_are_threads = false;
+
+  explicit asio_channel(const bench::shape& s)
+      : pool_(s.threads), channel_(pool_.get_executor(), s.capacity) {}
+
+  void run(bench::bounded_buffer::traffic& t) {
+    std::latch unfinished(static_cast<std::ptrdiff_t>(t.producers().size() * 2));
+    const auto finish = [&unfinished](std::exception_ptr failed) {
+      if (failed) std::rethrow_exception(failed);
+      unfinished.count_down();
+    };
+    for (producer& p : t.producers()) asio::co_spawn(pool_, produce(p), finish);
+    for (consumer& c : t.consumers()) asio::co_spawn(pool_, consume(c), finish);
+    unfinished.wait();
+  }
+
+ private:
+  using channel = asio::experimental::concurrent_channel<asio::thread_pool::executor_type,
+                                                         void(boost::system::error_code, item)>;
+
+  asio::awaitable<void> produce(producer& p) {
+    while (p.has_more()) {
+      co_await channel_.async_send({}, p.next(), asio::use_awaitable);
+    }
+  }
+
+  asio::awaitable<void> consume(consumer& c) {
+    while (c.wants_more()) c.got(co_await channel_.async_receive(asio::use_awaitable));
+  }
+
+  asio::thread_pool pool_;
+  channel channel_;
+};
+
+const bool asked = bench::bounded_buffer::ask<asio_channel>();
+
+}  // namespace
