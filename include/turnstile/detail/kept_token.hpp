@@ -52,6 +52,12 @@ class kept_token {
     if (pin_ != nullptr) unpin();
   }
 
+  // As if it were not kept any more.
+  void let_go() noexcept {
+    if (pin_ != nullptr) unpin();
+    pin_ = nullptr;
+  }
+
   bool stop_requested() const noexcept { return pin_ != nullptr && pin_->token.stop_requested(); }
   std::stop_token get() const noexcept { return pin_ == nullptr ? std::stop_token{} : pin_->token; }
 
