@@ -145,19 +145,18 @@ void a_manual_clock() {
 void pools_and_sections_that_are_static() {
   thread_pool::shared();
   static critical_section cs;
-  static long ran = 0;
   static thread_pool one(1);
   static thread_pool two(2);
   static critical_section bound({.executor = one});
   for (int i = 0; i != 1000; ++i) {
-    cs.post([] { ++ran; });
+    cs.post(nothing);
     sync_wait(bound.execute(nothing));
   }
   static async_scope on_one{{.executor = one}};
   static async_scope on_two{{.executor = two}};
   for (int i = 0; i != 100; ++i) {
-    on_one.spawn(cs.execute([] { ++ran; }));
-    on_two.spawn(cs.execute([] { ++ran; }));
+    on_one.spawn(cs.execute(nothing));
+    on_two.spawn(cs.execute(nothing));
   }
   sync_wait(on_one.join());
   sync_wait(on_two.join());
