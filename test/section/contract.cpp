@@ -7,10 +7,15 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <doctest/doctest.h>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 
 using namespace turnstile;
@@ -47,6 +52,16 @@ foreign await_moved_from(A a) {
   A other = std::move(a);
   co_await std::move(a);
   co_await std::move(other);
+}
+
+// Leaves by an error once the guard is opened.
+foreign hold_and_fail(critical_section& cs, bool& threw) {
+  try {
+    const section_guard g = co_await cs.lock();
+    throw std::runtime_error("while it is held");
+  } catch (const std::runtime_error&) {
+    threw = true;
+  }
 }
 
 foreign await_handle_twice(execution_handle<int> h) {
@@ -203,6 +218,230 @@ TEST_SUITE("section") {
         const foreign f = [](execution_handle<int>& from) -> foreign { co_await from; }(h);
       }
       jobs.run();
+    });
+  }
+
+  TEST_CASE("destroying a section with a request that waits and may be withdrawn aborts") {
+    check_dies(
+        [](owned& cs) {
+          section_guard g = support::hold(*cs);
+          std::stop_source stop;
+          bool over = false;
+          const foreign f =
+              await_in_foreign(cs->execute([] {}, {.stop = stop.get_token()}), over);
+          cs.reset();
+        },
+        "");
+  }
+
+  TEST_CASE("destroying a section with a request that is set aside aborts") {
+    check_dies(
+        [](owned& cs) {
+          bool over = false;
+          const foreign f = await_in_foreign(cs->execute_when([] { return false; }, [] {}), over);
+          cs.reset();
+        },
+        "");
+  }
+
+  TEST_CASE("destroying a coroutine that waits and may be withdrawn aborts") {
+    check_dies([](owned& cs) {
+      section_guard g = support::hold(*cs);
+      std::stop_source stop;
+      bool over = false;
+      {
+        const foreign f = await_in_foreign(cs->execute([] {}, {.stop = stop.get_token()}), over);
+      }
+    });
+  }
+
+  TEST_CASE("destroying a coroutine whose lock may be withdrawn aborts") {
+    check_dies([](owned& cs) {
+      section_guard g = support::hold(*cs);
+      std::stop_source stop;
+      bool over = false;
+      {
+        const foreign f = await_in_foreign(cs->lock({.stop = stop.get_token()}), over);
+      }
+    });
+  }
+
+  TEST_CASE("destroying a coroutine that is set aside aborts") {
+    check_dies([](owned& cs) {
+      std::stop_source stop;
+      bool over = false;
+      {
+        const foreign f = await_in_foreign(
+            cs->execute_when([] { return false; }, [] {}, {.stop = stop.get_token()}), over);
+      }
+    });
+  }
+
+  TEST_CASE("destroying a coroutine that waits for several sections aborts") {
+    check_dies([](owned& cs) {
+      critical_section other;
+      section_guard g = support::hold(*cs);
+      std::stop_source stop;
+      bool over = false;
+      {
+        const foreign f = await_in_foreign(
+            execute(std::tie(*cs, other), [] {}, {.stop = stop.get_token()}), over);
+      }
+    });
+  }
+
+  TEST_CASE("awaiting an execution with a token twice aborts") {
+    check_dies([](owned& cs) {
+      std::stop_source stop;
+      await_twice(cs->execute([] { return 1; }, {.stop = stop.get_token()}));
+    });
+  }
+
+  TEST_CASE("awaiting an execution with a token that was moved from aborts") {
+    check_dies([](owned& cs) {
+      std::stop_source stop;
+      await_moved_from(cs->execute([] { return 1; }, {.stop = stop.get_token()}));
+    });
+  }
+
+  TEST_CASE("awaiting an execute_when twice, or one that was moved from, aborts") {
+    check_dies([](owned& cs) { await_twice(cs->execute_when([] { return true; }, [] {})); });
+    check_dies([](owned& cs) { await_moved_from(cs->execute_when([] { return true; }, [] {})); });
+  }
+
+  TEST_CASE("awaiting an execution again that was withdrawn aborts") {
+    check_dies([](owned& cs) {
+      std::stop_source stop;
+      stop.request_stop();
+      [](auto a) -> foreign {
+        try {
+          co_await std::move(a);
+        } catch (const operation_cancelled&) {
+        }
+        co_await std::move(a);
+      }(cs->execute([] {}, {.stop = stop.get_token()}));
+    });
+  }
+
+  TEST_CASE("a guard that was moved from owns nothing, and unlocking it does nothing") {
+    critical_section cs;
+    section_guard g = support::hold(cs);
+    section_guard other = std::move(g);
+    CHECK_FALSE(g.owns_lock());
+    CHECK_FALSE(static_cast<bool>(g));
+    g.unlock();
+    g.detach();
+    CHECK(cs.statistics().held);
+    g = section_guard();
+    CHECK(cs.statistics().held);
+    CHECK(other.owns_lock());
+    other.unlock();
+    other.unlock();
+    CHECK_FALSE(cs.statistics().held);
+    CHECK(cs.statistics().executions == 1);
+  }
+
+  TEST_CASE("unwinding: a guard on the stack is given back") {
+    critical_section cs;
+    int inside = 0;
+    bool over = false;
+    std::optional<foreign> waits;
+    try {
+      const section_guard g = support::hold(cs);
+      waits.emplace(await_in_foreign(cs.execute([&inside] { inside = std::uncaught_exceptions(); }),
+                                     over));
+      throw std::runtime_error("unwind");
+    } catch (const std::runtime_error&) {
+    }
+    CHECK(over);
+    CHECK(inside == 1);  // served by the guard's destructor
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("unwinding: bodies that throw in a drain that unwinding began harm nobody") {
+    critical_section cs;
+    bool threw = false;
+    std::optional<foreign> waits;
+    const auto ask = [&]() -> foreign {
+      try {
+        co_await cs.execute([] { throw std::logic_error("a body's"); });
+      } catch (const std::logic_error&) {
+        threw = true;
+      }
+    };
+    try {
+      const section_guard g = support::hold(cs);
+      waits.emplace(ask());
+      throw std::runtime_error("unwind");
+    } catch (const std::runtime_error& e) {
+      CHECK(e.what() == std::string("unwind"));
+    }
+    CHECK(threw);
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("unwinding: a guard in a coroutine's frame is given back") {
+    critical_section cs;
+    bool threw = false;
+    bool over = false;
+    section_guard g = support::hold(cs);
+    const foreign fails = hold_and_fail(cs, threw);
+    const foreign behind = await_in_foreign(cs.execute([] {}), over);
+    g.unlock();
+    CHECK(threw);
+    CHECK(over);
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("unwinding: a scope whose work has ended, and handles, ready or not, may go") {
+    critical_section cs;
+    manual_executor jobs;
+    critical_section bound({.executor = jobs});
+    std::stop_source stop;
+    int ran = 0;
+    try {
+      const auto ready = bound.submit([&ran] { ++ran; });
+      jobs.run();
+      const auto not_ready = bound.submit([&ran] { ++ran; }, {.stop = stop.get_token()});
+      async_scope scope;
+      scope.spawn(cs.execute([&ran] { ++ran; }));
+      sync_wait(scope.join());
+      throw std::runtime_error("unwind");
+    } catch (const std::runtime_error&) {
+    }
+    CHECK(ran == 2);
+    jobs.run();
+    CHECK(ran == 3);
+  }
+
+  TEST_CASE("unwinding: what was never awaited, and frames that never began or have ended, may go") {
+    critical_section cs;
+    std::stop_source stop;
+    bool over = false;
+    try {
+      const auto execution = cs.execute([] {}, {.stop = stop.get_token()});
+      const auto when = cs.execute_when([] { return false; }, [] {}, {.stop = stop.get_token()});
+      const auto both = when_any(cs.execute([] {}), cs.lock());
+      const auto limited = timeout(cs.lock(), std::chrono::hours(1));
+      const task<> never_begun = [](critical_section& s) -> task<> { co_await s.execute([] {}); }(cs);
+      const foreign ended = await_in_foreign(cs.execute([] {}), over);
+      throw std::runtime_error("unwind");
+    } catch (const std::runtime_error&) {
+    }
+    CHECK(over);
+    CHECK(cs.statistics().executions == 1);
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("unwinding: destroying a coroutine that waits aborts there, too") {
+    check_dies([](owned& cs) {
+      const section_guard g = support::hold(*cs);
+      bool over = false;
+      try {
+        const foreign f = await_in_foreign(cs->execute_when([] { return true; }, [] {}), over);
+        throw std::runtime_error("unwind");
+      } catch (const std::runtime_error&) {
+      }
     });
   }
 }

@@ -1,6 +1,7 @@
 // child_process.hpp - runs a function in a child process: what it says on stderr, how it ends.
 //
-// The child must not start threads: the thread sanitizer refuses that after a fork.
+// The child must not start threads: the thread sanitizer refuses that after a fork, unless the parent
+// has no other thread itself.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace support {
 
 struct child_end {
   bool aborted = false;
+  int status = -1;  // if it ended by itself
   std::string said;
 
   bool says(const std::string& text) const { return said.find(text) != std::string::npos; }
@@ -25,8 +27,11 @@ struct child_end {
   }
 };
 
+// Its end: at once, or as if it returned from main.
+enum class leaves : bool { at_once, through_exit };
+
 template <class F>
-[[noreturn]] void be_the_child(F f, int err) {
+[[noreturn]] void be_the_child(F f, int err, leaves how) {
   std::signal(SIGABRT, SIG_DFL);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -34,6 +39,7 @@ template <class F>
   dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   f();
+  if (how == leaves::through_exit) std::exit(0);
   std::fflush(stderr);
   _exit(0);
 }
@@ -48,11 +54,11 @@ inline std::string read_all(int fd) {
 }
 
 template <class F>
-child_end in_child(F f) {
+child_end in_child(F f, leaves how = leaves::at_once) {
   int ends[2];
   if (pipe(ends) != 0) std::abort();
   const pid_t child = fork();
-  if (child == 0) be_the_child(f, ends[1]);
+  if (child == 0) be_the_child(f, ends[1], how);
   close(ends[1]);
   child_end end;
   end.said = read_all(ends[0]);
@@ -60,7 +66,13 @@ child_end in_child(F f) {
   int status = 0;
   waitpid(child, &status, 0);
   end.aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  if (WIFEXITED(status)) end.status = WEXITSTATUS(status);
   return end;
+}
+
+template <class F>
+child_end in_child_that_returns(F f) {
+  return in_child(f, leaves::through_exit);
 }
 
 }  // namespace support
