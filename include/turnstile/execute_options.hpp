@@ -28,7 +28,8 @@ class stop_ref {
   const std::stop_token* token_ = nullptr;
 };
 
-/// Read inside the call it is passed to.
+/// Read inside the call it is passed to. It only refers to what it names: options that are stored must
+/// not be made from a temporary token, nor be a parameter of a coroutine.
 struct execute_options {
   /// Label in errors; must outlive the execution (a literal, as a rule).
   std::string_view name = {};

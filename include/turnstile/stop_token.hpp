@@ -11,12 +11,12 @@
 namespace turnstile {
 namespace detail {
 
-class [[nodiscard("the token is what co_await gives")]]
-stop_token_awaiter{public : bool await_ready() const noexcept {return true;
-}
-void await_suspend(std::coroutine_handle<>) const noexcept {}
-std::stop_token await_resume() const noexcept { return ask_for_surrounding_stop(here().chain); }
-};  // namespace turnstile
+class [[nodiscard("the token is what co_await gives")]] stop_token_awaiter {
+ public:
+  bool await_ready() const noexcept { return true; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  std::stop_token await_resume() const noexcept { return ask_for_surrounding_stop(here().chain); }
+};
 
 }  // namespace detail
 

@@ -69,7 +69,8 @@ class synchronized {
     detail::require_safe_inside_co_await<Body>();
     return detail::execute_after<std::decay_t<Body>, std::tuple<T&>, A...>(
         section_.core_, detail::dependencies_access::all(std::move(first)),
-        std::forward<Body>(body), std::tuple<T&>(value_), options, detail::kept_token(options.stop.token()), where);
+        std::forward<Body>(body), std::tuple<T&>(value_), options,
+        detail::kept_token(options.stop.token()), where);
   }
 
   template <class Pred, class Body>

@@ -60,11 +60,12 @@ TEST_SUITE("section") {
     resource r;
     std::stop_source stop;
     stop.request_stop();
-    const execute_options stopped{.uses = r, .stop = stop.get_token()};
+    const std::stop_token token = stop.get_token();
+    const execute_options stopped{.uses = r, .stop = token};
     CHECK_THROWS_AS(sync_wait(cs.execute(nothing, stopped)), operation_cancelled);
     const execute_options late{.uses = r, .deadline = std::chrono::steady_clock::now() - 1s};
     CHECK_THROWS_AS(sync_wait(cs.execute(nothing, late)), deadline_exceeded);
-    const execute_options both{.stop = stop.get_token(),
+    const execute_options both{.stop = token,
                                .deadline = std::chrono::steady_clock::now() - 1s};
     CHECK_THROWS_AS(sync_wait(cs.execute(nothing, both)), operation_cancelled);
     CHECK_THROWS_AS(sync_wait(cs.lock(stopped)), operation_cancelled);
@@ -83,7 +84,8 @@ TEST_SUITE("section") {
     critical_section cs{"ledger"};
     std::stop_source stop;
     stop.request_stop();
-    const execute_options stopped{.stop = stop.get_token()};
+    const std::stop_token token = stop.get_token();
+    const execute_options stopped{.stop = token};
     CHECK_THROWS_WITH_AS(sync_wait(cs.execute(nothing, stopped)), doctest::Contains("\"ledger\""),
                          operation_cancelled);
   }
@@ -93,7 +95,8 @@ TEST_SUITE("section") {
     std::stop_source stop;
     stop.request_stop();
     const auto again = [&]() -> task<> {
-      const execute_options stopped{.stop = stop.get_token()};
+      const std::stop_token token = stop.get_token();
+      const execute_options stopped{.stop = token};
       co_await cs.execute(nothing, stopped);
     };
     CHECK_THROWS_AS(sync_wait(cs.execute(again)), reentry_error);
