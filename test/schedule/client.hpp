@@ -88,13 +88,15 @@ class client : public inbox {
   void begin(A a) {
     all_.start(note(std::move(a), how_), *this);
   }
-  // Until it has ended. What its own thread has posted here has run then.
+  bool has_ended() const noexcept { return all_.is_over; }
+  // Until it has ended, and its frame too. What its own thread has posted here has run then.
   ending end() {
     while (!all_.is_over) {
       wait_for_some();
       run_all();
     }
     run_all();
+    all_.work.destroy();
     return how_;
   }
   template <class A>

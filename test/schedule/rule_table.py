@@ -319,7 +319,8 @@ TAKE = """do {
     if ((seen & asked_bits) != 0) return false;
   } while (!change(seen, (seen - one_pin) | taken | section_done));"""
 LOOKED = "if ((seen & asked_bits) != 0) return false;"
-rule("it runs although it was asked to go", TAKE, TAKE.replace(LOOKED, ""))
+rule("it runs although it was asked to go", TAKE, TAKE.replace(LOOKED, ""),
+     ("withdrawal: it is asked to go, and*", *IN_LINE))
 rule("taken by store", TAKE,
      LOOKED + "\nword_.store((seen - one_pin) | taken | section_done, release);")
 ASK = """do {
@@ -352,7 +353,8 @@ rule("it is posted although it was asked to go", POST, POST.replace(LOOKED, ""),
      reason="its job finds that out, or whoever unpins it withdraws it then")
 GIVEN = "to.post(*this);  // still pinned\n  if (unpin()) batch::post_back(*who_);"
 rule("unpinned before the executor has it", GIVEN,
-     "if (unpin()) {\nbatch::post_back(*who_);\n}\nto.post(*this);", ON_LANE)
+     "if (unpin()) {\nbatch::post_back(*who_);\n}\nto.post(*this);",
+     ("withdrawal: who is back*", *ON_LANE))
 AGAIN = """do {
     if ((seen & withdrawn) != 0) {
       add(section_done);
@@ -366,7 +368,7 @@ rule("the job of a withdrawn one does not say that it ran", AGAIN,
 rule("the job does not pin it", AGAIN, AGAIN.replace(" + one_pin", ""), ON_LANE)
 rule("the job leaves it posted", AGAIN, AGAIN.replace("(seen & ~posted)", "seen"), ON_LANE)
 rule("one that did not run is not told that it is out of the line",
-     "self.pass_over();  // pinned still", "")
+     "self.pass_over();", "")
 rule("a token's callback outlives the wait", "own_.reset();", "",
      reason="it comes too late to do anything, and whoever frees the stand-in waits for it")
 rule("a deadline outlives the wait", "if (alarm_) alarm_->cancel();", "",
@@ -385,7 +387,8 @@ rule("one that did not run is brought back before the section is left",
      "if (stand_in::of(*r).unpin()) batch::post_back(*ends);", (*IN_LINE, *ASIDE))
 rule("one that is set aside is unpinned before the section is left",
      "done.add_set_aside(*youngest_aside());",
-     "if (stand_in& s = *youngest_aside(); s.unpin()) batch::post_back(s.behind());", ASIDE)
+     "if (stand_in& s = *youngest_aside(); s.unpin()) batch::post_back(s.behind());",
+     ("withdrawal: on a lane, it is set*", *ASIDE))
 rule("who withdraws what was posted forgets the line",
      "if (request* const next = next_awaited()) pass_to_executor(*next, done);",
      "static_cast<void>(next_awaited());", ON_LANE)
@@ -423,8 +426,9 @@ rule("what is withdrawn stays set aside", "take_from_aside(*s);\n      s->pass_o
      "s->pass_over();")
 rule("what is withdrawn is not told that nobody looks at it any more",
      "take_from_aside(*s);\n      s->pass_over();", "take_from_aside(*s);")
-rule("what is woken stays set aside", "take_from_aside(*s);\n      s->stands",
-     "s->stands")
+rule("what is woken stays set aside",
+     "take_from_aside(*s);\n      s->stands = stand_in::position::neither;",
+     "s->stands = stand_in::position::neither;")
 rule("what is woken is asked again", "s->is_awake = true;", "")
 rule("the look that withdraws one forgets it", "done.add(s->behind());", "")
 
@@ -451,7 +455,7 @@ rule("who gets into line has no pin", PUBLISH + UNPINNED,
      "if (first) {\nsection.post_first(line, s);\n} else {\n"
      "static_cast<void>(section.publish_only(s, line));\n}\nif (!gone) return true;")
 
-rule = rules_of("lib/strand/several.cpp", ("withdrawal: who has one*", "withdrawal: *several*"))
+rule = rules_of("lib/strand/several.cpp", ("withdrawal: who waits for two*", "withdrawal: who has one*"))
 rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stand_in();",
      "take_wait_back();")
 rule("what it held is not left", "batch done;\n  self.leave(done);\n  done.deliver();",

@@ -12,11 +12,13 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 using namespace schedule;
 using namespace turnstile;
@@ -145,6 +147,15 @@ class shared_place {
   signal given_;
 };
 
+// Others' threads, and this one, which is one thread less.
+void beside(std::vector<std::function<void()>> others, const std::function<void()>& mine) {
+  std::vector<thread> threads;
+  threads.reserve(others.size());
+  for (auto& work : others) threads.emplace_back(std::move(work));
+  mine();
+  for (auto& t : threads) t.join();
+}
+
 constexpr auto much = how{.most = {3, 2}};
 
 }  // namespace
@@ -200,11 +211,16 @@ TEST_SUITE("withdrawal") {
           std::array<std::stop_source, 2> stop;
           p.hold();
           for (std::size_t i = 0; i != 2; ++i) c[i].begin(p->ask(static_cast<int>(i), stop[i]));
-          const auto end = [&](std::size_t i) {
-            require(p.end(c[i]) == ending::ran || i == which, "the wrong one went");
-          };
-          together({[&] { p.unlock(); }, [&] { stop[which].request_stop(); },
-                    [&] { p.end_of_holder(); }, [&] { end(0); }, [&] { end(1); }});
+          const std::size_t first = any_of(3);
+          beside({[&] { p.unlock(); }, [&] { stop[which].request_stop(); }}, [&] {
+            for (std::size_t i = first; i != first + 3; ++i) {
+              if (i % 3 == 2) {
+                p.end_of_holder();
+              } else {
+                require(p.end(c[i % 3]) == ending::ran || i % 3 == which, "the wrong one went");
+              }
+            }
+          });
         },
         {.most = {2, 0}});
   }
@@ -217,8 +233,12 @@ TEST_SUITE("withdrawal") {
           std::stop_source stop;
           p.hold();
           c.begin(p->ask(0, stop));
-          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { p.end_of_holder(); },
-                    [&] { p.end(c); }});
+          const bool holder_first = any_of(2) == 1;
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }}, [&] {
+            if (holder_first) p.end_of_holder();
+            p.end(c);
+            if (!holder_first) p.end_of_holder();
+          });
         },
         {.most = {2, 1}});
   }
@@ -243,7 +263,8 @@ TEST_SUITE("withdrawal") {
     });
   }
 
-  TEST_CASE("withdrawal: a token and a deadline come at once, and it goes once") {
+  TEST_CASE(
+      "withdrawal: a token and a deadline come at once while it gets into line, and it goes once") {
     holds(
         [] {
           manual_clock clock;
@@ -252,17 +273,17 @@ TEST_SUITE("withdrawal") {
           std::stop_source stop;
           p.hold();
           const std::stop_token token = stop.get_token();
-          c.begin(p.cs.execute(p.body(0), {.stop = token, .deadline = clock.now() + 1s}));
-          together({[&] { clock.advance(1s); }, [&] { stop.request_stop(); },
-                    [&] {
-                      const ending how = c.end();
-                      require(how == ending::cancelled || how == ending::expired, "a wrong error");
-                    }});
+          const auto until = clock.now() + 1s;
+          beside({[&] { clock.advance(1s); }, [&] { stop.request_stop(); }}, [&] {
+            c.begin(p.cs.execute(p.body(0), {.stop = token, .deadline = until}));
+            const ending how = c.end();
+            require(how == ending::cancelled || how == ending::expired, "a wrong error");
+          });
           require(clock.pending() == 0, "a timer was left");
           p.unlock();
           p.is_free();
         },
-        {.most = {1, 1}});
+        {.most = {1, 0}});
   }
 
   TEST_CASE("withdrawal: it is asked to go while it gets into line, whoever has the section") {
@@ -281,6 +302,26 @@ TEST_SUITE("withdrawal") {
         much);
   }
 
+  TEST_CASE("withdrawal: it is asked to go, and then the section is handed over") {
+    holds([] {
+      place p;
+      client c;
+      std::stop_source stop;
+      p.hold();
+      beside({[&] {
+               stop.request_stop();
+               p.unlock();
+             }},
+             [&] {
+               c.begin(p.ask(0, stop));
+               const bool waited = !c.has_ended();
+               require(c.end() == ending::cancelled || !waited, "it ran");
+             });
+      c.run_rest();
+      p.is_free();
+    });
+  }
+
   TEST_CASE("withdrawal: it gets into line while the section is handed over, and ends it") {
     holds(
         [] {
@@ -288,11 +329,11 @@ TEST_SUITE("withdrawal") {
           client c;
           std::stop_source stop;
           p.hold();
-          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { p.end_of_holder(); },
-                    [&] {
-                      c.begin(p->ask(0, stop));
-                      p.end(c);
-                    }});
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { p.end_of_holder(); }},
+                 [&] {
+                   c.begin(p->ask(0, stop));
+                   p.end(c);
+                 });
         },
         {.most = {2, 0}});
   }
@@ -306,10 +347,9 @@ TEST_SUITE("withdrawal") {
           std::stop_source stop;
           p.hold();
           const auto add = [&] { p.n = p.n + 1; };
-          together(
-              {[&] { p.unlock(); }, [&] { stop.request_stop(); },
-               [&] { a.run(p.cs.execute(add, {.stop = stop.get_token()})); },
-               [&] { require(b.run(p.cs.execute(add)) == ending::ran, "the wrong one went"); }});
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); },
+                  [&] { a.run(p.cs.execute(add, {.stop = stop.get_token()})); }},
+                 [&] { require(b.run(p.cs.execute(add)) == ending::ran, "the wrong one went"); });
           a.run_rest();
           b.run_rest();
           p.is_free();
@@ -351,8 +391,10 @@ TEST_SUITE("withdrawal") {
           p.hold();
           a.begin(lock(stop.get_token()));
           b.begin(lock({}));
-          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { a.end(); },
-                    [&] { require(b.end() == ending::ran, "the wrong one went"); }});
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }}, [&] {
+            a.end();
+            require(b.end() == ending::ran, "the wrong one went");
+          });
           p.is_free();
         },
         {.most = {2, 1}});
@@ -408,13 +450,12 @@ TEST_SUITE("withdrawal") {
           client c;
           std::stop_source stop;
           c.begin(p->ask(0, stop));
-          together({[&] { stop.request_stop(); },
-                    [&] {
-                      const ending how = c.end();
-                      require(p->n == (how == ending::ran), "not once");
-                      p->is_free();
-                      p.leave();
-                    }});
+          beside({[&] { stop.request_stop(); }}, [&] {
+            const ending how = c.end();
+            require(p->n == (how == ending::ran), "not once");
+            p->is_free();
+            p.leave();
+          });
         },
         {.most = {2, 2}});
   }
@@ -430,11 +471,10 @@ TEST_SUITE("withdrawal") {
           std::stop_source other;
           c[0].begin(p->ask(0, stop));
           both_may ? c[1].begin(p->ask(1, other)) : c[1].begin(p->ask(1));
-          together({[&] { stop.request_stop(); },
-                    [&] {
-                      c[0].end();
-                      p.leave();
-                    }});
+          beside({[&] { stop.request_stop(); }}, [&] {
+            c[0].end();
+            p.leave();
+          });
           require(c[1].end() == ending::ran, "the wrong one went");
           p->is_free();
           p.leave();
@@ -462,6 +502,27 @@ TEST_SUITE("withdrawal") {
         {.most = {2, 0}});
   }
 
+  TEST_CASE("withdrawal: who is back has its job in the executor, which may end then") {
+    holds(
+        [] {
+          auto gui = std::make_unique<client>();
+          place p({.executor = executor_ref(*gui), .ring_capacity = 1});
+          client holder;
+          client c;
+          std::stop_source stop;
+          section_guard guard;
+          holder.run([&]() -> task<> { guard = co_await p.cs.lock(); }());
+          guard.detach();
+          c.begin(p.ask(0, stop));
+          beside({[&] { guard.unlock(); }, [&] { stop.request_stop(); }}, [&] {
+            require(c.end() == ending::cancelled, "it ran, and nobody works there");
+            gui->run_rest();
+            gui.reset();
+          });
+        },
+        {.most = {2, 1}});
+  }
+
   TEST_CASE("withdrawal: it is asked to go while it gets to the lane") {
     holds(
         [] {
@@ -469,12 +530,11 @@ TEST_SUITE("withdrawal") {
           shared_place p(1, {.executor = executor_ref(serves), .ring_capacity = 1});
           client c;
           std::stop_source stop;
-          together({[&] { stop.request_stop(); },
-                    [&] {
-                      c.run(p->ask(0, stop));
-                      p->is_free();
-                      p.leave();
-                    }});
+          beside({[&] { stop.request_stop(); }}, [&] {
+            c.run(p->ask(0, stop));
+            p->is_free();
+            p.leave();
+          });
         },
         {.most = {2, 1}});
   }
@@ -505,6 +565,34 @@ TEST_SUITE("withdrawal") {
           b.is_free();
         },
         {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: who waits for two sections one after the other goes, or has both") {
+    holds(
+        [] {
+          place a;
+          place b;
+          client both;
+          std::stop_source stop;
+          a.hold();
+          b.hold();
+          const auto body = [&] { a.n = a.n + 1; };
+          const std::stop_token token = stop.get_token();
+          both.begin(execute(std::tie(a.cs, b.cs), body, {.stop = token}));
+          beside({[&] {
+                    a.unlock();
+                    b.unlock();
+                  },
+                  [&] { stop.request_stop(); }},
+                 [&] {
+                   const ending how = both.end();
+                   require(a.n == (how == ending::ran), "not once");
+                 });
+          both.run_rest();
+          a.is_free();
+          b.is_free();
+        },
+        {.most = {2, 0}});
   }
 
   TEST_CASE("withdrawal: it is asked to go while it enters several sections, and ends them") {
@@ -601,15 +689,15 @@ TEST_SUITE("withdrawal") {
       client opens;
       std::stop_source stop;
       waits.begin(p->ask_when(0, stop));
-      together({[&] {
-                  opens.run(p->open_it());
-                  p.leave();
-                },
-                [&] { stop.request_stop(); },
-                [&] {
-                  waits.end();
-                  p.leave();
-                }});
+      beside({[&] {
+                opens.run(p->open_it());
+                p.leave();
+              },
+              [&] { stop.request_stop(); }},
+             [&] {
+               waits.end();
+               p.leave();
+             });
     });
   }
 
@@ -657,11 +745,10 @@ TEST_SUITE("withdrawal") {
           shared_place p(1);
           client c;
           std::stop_source stop;
-          together({[&] { stop.request_stop(); },
-                    [&] {
-                      require(c.run(p->ask_when(0, stop)) == ending::cancelled, "it ran");
-                      p.leave();
-                    }});
+          beside({[&] { stop.request_stop(); }}, [&] {
+            require(c.run(p->ask_when(0, stop)) == ending::cancelled, "it ran");
+            p.leave();
+          });
         },
         much);
   }
@@ -673,15 +760,15 @@ TEST_SUITE("withdrawal") {
           client waits;
           client opens;
           std::stop_source stop;
-          together({[&] {
-                      waits.run(p->ask_when(0, stop));
-                      p.leave();
-                    },
-                    [&] {
-                      opens.run(p->open_it());
-                      p.leave();
-                    },
-                    [&] { stop.request_stop(); }});
+          beside({[&] {
+                    opens.run(p->open_it());
+                    p.leave();
+                  },
+                  [&] { stop.request_stop(); }},
+                 [&] {
+                   waits.run(p->ask_when(0, stop));
+                   p.leave();
+                 });
           opens.run_rest();
         },
         {.most = {2, 1}});
@@ -704,6 +791,37 @@ TEST_SUITE("withdrawal") {
           p.is_free();
         },
         much);
+  }
+
+  TEST_CASE("withdrawal: in line, then set aside, and it goes and ends the section") {
+    holds(
+        [] {
+          shared_place p(2);
+          client waits;
+          std::stop_source stop;
+          p.hold();
+          waits.begin(p->ask_when(0, stop));
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }}, [&] {
+            p.end_of_holder();
+            require(p.end(waits) == ending::cancelled, "it ran");
+          });
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("withdrawal: set aside by one owner, woken by the next one, and it goes on at once") {
+    holds(
+        [] {
+          place p;
+          client waits;
+          client opens;
+          p.hold();
+          waits.begin(p.ask_when(0, std::stop_source()));
+          beside({[&] { p.unlock(); }, [&] { opens.run(p.open_it()); }},
+                 [&] { require(waits.end() == ending::ran, "not served"); });
+          p.is_free();
+        },
+        {.most = {2, 1}});
   }
 
   TEST_CASE("withdrawal: one that was woken goes when the time to serve others is up") {
@@ -744,20 +862,24 @@ TEST_SUITE("withdrawal") {
 
   TEST_CASE("withdrawal: a section closes and ends while one that is set aside goes") {
     holds([] {
+      const bool stops = any_of(2) == 1;
       shared_place p(2);
       client waits;
       client closes;
       std::stop_source stop;
       waits.begin(p->ask_when(0, stop));
-      together({[&] {
-                  closes.run(p->cs.close());
-                  p.leave();
-                },
-                [&] { stop.request_stop(); },
-                [&] {
-                  require(went(waits.end()), "it ran");
-                  p.leave();
-                }});
+      beside({[&] {
+                closes.run(p->cs.close());
+                p.leave();
+              },
+              [&] {
+                if (stops) stop.request_stop();
+              }},
+             [&] {
+               const ending how = waits.end();
+               require(how == ending::closed || (stops && how == ending::cancelled), "it ran");
+               p.leave();
+             });
     });
   }
 
@@ -815,6 +937,21 @@ TEST_SUITE("withdrawal") {
           require(opens.end() == ending::ran, "the wrong one went");
           require(p.n == (how == ending::ran), "not once");
           p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE(
+      "withdrawal: on a lane, it is set aside while it is asked to go, and ends the section") {
+    holds(
+        [] {
+          server serves;
+          shared_place p(1, {.executor = executor_ref(serves), .ring_capacity = 1});
+          client waits;
+          std::stop_source stop;
+          waits.begin(p->ask_when(0, stop));
+          beside({[&] { stop.request_stop(); }},
+                 [&] { require(p.end(waits) == ending::cancelled, "it ran"); });
         },
         {.most = {2, 1}});
   }
