@@ -240,9 +240,12 @@ rule("close is done before what came before is handed back",
 rule("resumes within the closing call",
      "if (here().bounce == nullptr) after.emplace();", "", ("strand: *clos*", "strand:*"),
      reason="only for coroutines without executor that block their thread until the end")
-rule("reads the next closer after this one is done",
-     "closer* const next = c->next;\n    c->done(*c);  // c may be gone\n    c = next;",
-     "c->done(*c);\n c = c->next;", ("strand: *clos*",))
+rule("reads the next closer after this one goes on",
+     "*std::exchange(still_there, still_there->younger);  // s may be gone after this\n"
+     "    request& who = s.behind();\n    if (s.take()) {\n      resume_at_home(who);\n      continue;\n    }",
+     "*still_there;\n    request& who = s.behind();\n    if (s.take()) {\n      resume_at_home(who);\n"
+     "      still_there = s.younger;\n      continue;\n    }\n    still_there = s.younger;",
+     ("strand: *clos*",))
 rule("takes the closers by load and store", "closers_.exchange(closed_list, acq_rel)",
      in_two_steps("closers_.store(closed_list, release)", "closers_.load(acquire)", ""),
      ("strand: *clos*",))
@@ -250,8 +253,8 @@ rule("does not say that it is closed", "closers_.exchange(closed_list, acq_rel)"
      "closers_.exchange(nullptr, acq_rel)", ("strand: *clos*",))
 rule("a closer is added to a closed section", "if (seen == closed_list) return false;",
      "if (seen == closed_list) seen = nullptr;", ("strand: *clos*",))
-ADD = "closers_.compare_exchange_weak(seen, &c, release, acquire)"
-rule("a closer is added by store", ADD, "(closers_.store(&c, release), true)", ("strand: *clos*",))
+ADD = "closers_.compare_exchange_weak(seen, &s, release, acquire)"
+rule("a closer is added by store", ADD, "(closers_.store(&s, release), true)", ("strand: *clos*",))
 POST = "ring_.put_back(*next, mine_);\n      return to.post(*this);"
 rule("does not put back what it passes on", POST, "return to.post(*this);")
 rule("puts back after it has passed the section on", POST,
@@ -297,11 +300,11 @@ rule("deliver leaves the piles", "flush();\n    " + ENTER, ENTER, ("strand: resu
 
 rule = rules_of("include/turnstile/detail/close_awaiter.hpp", ("strand: *clos*",))
 rule("the first closer is added after its request is in line",
-     "section.add_closer(*this);\n        section.publish_closing(*this, line);",
-     "section.publish_closing(*this, line);\nsection.add_closer(*this);")
+     "section.add_closer(s);\n        section.publish_closing(line);",
+     "section.publish_closing(line);\nsection.add_closer(s);")
 rule("the first closer is added after its request is served",
-     "section.add_closer(*this);\n    section.serve_first(line, *this, nullptr);",
-     "section.serve_first(line, *this, nullptr);\nsection.add_closer(*this);")
+     "section.add_closer(s);\n    section.serve_closing(line);",
+     "section.serve_closing(line);\nsection.add_closer(s);")
 
 rule = rules_of("include/turnstile/detail/body.hpp", BODY)
 rule("start looks, then stores", "phase_.exchange(returned_from, acq_rel)",
@@ -441,19 +444,17 @@ rule("reads the link of one set aside after it is unpinned",
 rule("one link for two owners", "s.next_unpinned = set_aside_;\n    set_aside_ = &s;",
      "pinned_.append(s);", ("withdrawal: it is set aside by*", *ASIDE))
 
-rule = rules_of("lib/strand/section_request.cpp", IN_LINE)
-PUBLISH = """if (arrived_ == arrival::owner) {
-    section.post_first(line_, s);  // this may be gone
-  } else if (section.publish_only(s, line_) == section_core::published::closed) {
-    s.close();
+rule = rules_of("lib/strand/section_core.cpp", IN_LINE)
+PUBLISH = """switch (arrived) {
+    case arrival::owner: post_first(line, s); break;
+    case arrival::queued:
+      if (publish_only(s, line) != published::closed) break;
+      [[fallthrough]];
+    default: s.close();
   }
 """
-UNPINNED = "  if (!s.unpin()) return true;"
-rule("who gets into line has no pin", PUBLISH + UNPINNED,
-     "const bool first = arrived_ == arrival::owner;\nconst section_core::place line = line_;\n"
-     "const bool gone = s.unpin();\n"
-     "if (first) {\nsection.post_first(line, s);\n} else {\n"
-     "static_cast<void>(section.publish_only(s, line));\n}\nif (!gone) return true;")
+rule("who gets into line has no pin", PUBLISH + "  return !s.unpin();",
+     "const bool gone = s.unpin();\n" + PUBLISH + "  return !gone;")
 
 rule = rules_of("lib/strand/several.cpp", ("withdrawal: who waits for two*", "withdrawal: who has one*"))
 rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stand_in();",
@@ -849,7 +850,7 @@ rule("a handle's wait is not over when the body has ended", "over_.store(true, r
 
 rule = rules_of("lib/strand/section_core.cpp", ("wait graph: what was closed*", "wait graph: *clos*"))
 rule("a close is not over when the section is closed",
-     "for (closer* each = c; each != nullptr; each = each->next) each->over(*each);", "")
+     "s->tell_over();\n      s->younger = still_there;", "s->younger = still_there;")
 REFUSED = ("wait graph: the place*", *GRAPH)
 rule("who is refused leaves its place empty",
      "if (publish_only(*new stand_in, p) == published::closed) std::abort();", "", REFUSED)
