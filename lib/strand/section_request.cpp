@@ -76,7 +76,10 @@ void section_request::arrive_limited() {
       arrived_ = section_->arrive(line_);
       if (arrived_ == arrival::closed) section_->give_up_room();
       return;
-    case section_core::admission::outside: arrived_ = arrival::outside; return;
+    case section_core::admission::outside:
+      line_ = {};
+      arrived_ = arrival::outside;
+      return;
     default: withdraw_uses(); std::rethrow_exception(section_->refusal(how));
   }
 }

@@ -278,7 +278,7 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
     section_core& section = *this->section_;
     const admission how = section.admit();
     if (how == admission::full || how == admission::closed) return section.refusal(how);
-    section_core::place line;
+    section_core::place line{};
     const arrival arrived = how == admission::in ? section.arrive(line) : arrival::outside;
     if (arrived == arrival::closed) {
       section.give_up_room();
