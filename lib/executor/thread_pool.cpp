@@ -6,6 +6,7 @@
 #include "executor/pace.hpp"
 #include "executor/run_queue.hpp"
 #include "executor/sleepers.hpp"
+#include "executor/timer_thread.hpp"
 
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -306,9 +307,18 @@ void thread_pool::post(job* first, job* last, std::size_t n) noexcept {
   core_->post(first, last, n);
 }
 
+namespace {
+
+struct shared_pool {
+  thread_pool pool{std::max(2u, detail::thread::hardware_concurrency())};
+  ~shared_pool() { detail::end_timer_thread(); }  // whose calls post to it
+};
+
+}  // namespace
+
 thread_pool& thread_pool::shared() {
-  static thread_pool pool{std::max(2u, detail::thread::hardware_concurrency())};
-  return pool;
+  static shared_pool it;
+  return it.pool;
 }
 
 }  // namespace turnstile

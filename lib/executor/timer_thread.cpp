@@ -1,7 +1,8 @@
 // timer_thread.cpp - sleeps until the earliest timer is due, calls it, and sleeps on.
 //
-// A static object made after the shared pool, so that it is over before that is: a call never posts to
-// a pool that has ended. What still waits then is not called any more. The lock outlives both.
+// The shared pool ends it before it ends itself: a call never posts to that once it has ended. What still
+// waits then is not called any more. It is no static object that was made after the pool: work that the
+// pool runs at its end may be what needs it first. The object and the lock outlive both.
 
 #include "executor/timer_thread.hpp"
 
@@ -17,19 +18,20 @@
 namespace turnstile::detail {
 namespace {
 
+class timer_thread;
+
 constinit std::mutex lock;
-constinit bool is_over = false;  // under the lock
+// Under the lock:
+constinit bool is_over = false;
+constinit timer_thread* running = nullptr;
 
 class timer_thread {
  public:
-  timer_thread() : runs_([this] { run(); }) {}
-  ~timer_thread() {
-    {
-      const std::lock_guard locked(lock);
-      is_over = true;
-      rung_.notify_one();
-    }
-    runs_.join();
+  timer_thread() {
+    const std::lock_guard locked(lock);
+    if (is_over) return;
+    runs_ = std::thread([this] { run(); });
+    running = this;
   }
   timer_thread(const timer_thread&) = delete;
   timer_thread& operator=(const timer_thread&) = delete;
@@ -39,6 +41,7 @@ class timer_thread {
     has_rung_ = true;
     rung_.notify_one();
   }
+  void join() noexcept { runs_.join(); }
 
  private:
   void run() noexcept {
@@ -70,8 +73,8 @@ class timer_thread {
 };
 
 timer_thread& the_thread() {
-  thread_pool::shared();  // made before it, so it ends after it
-  static timer_thread it;
+  thread_pool::shared();  // ends it
+  static timer_thread& it = *new timer_thread;
   return it;
 }
 
@@ -83,6 +86,17 @@ void wake_timer_thread() noexcept {
   timer_thread& it = the_thread();
   const std::lock_guard locked(lock);
   if (!is_over) it.ring();
+}
+
+void end_timer_thread() noexcept {
+  timer_thread* it = nullptr;
+  {
+    const std::lock_guard locked(lock);
+    is_over = true;
+    it = running;
+    if (it != nullptr) it->ring();
+  }
+  if (it != nullptr) it->join();
 }
 
 }  // namespace turnstile::detail

@@ -9,4 +9,7 @@ void make_timer_thread();
 // It looks at the timers again. At the end of the process, when it is over, nothing.
 void wake_timer_thread() noexcept;
 
+// By the shared pool, before it ends: no timer is called any more, whether it was ever made or not.
+void end_timer_thread() noexcept;
+
 }  // namespace turnstile::detail

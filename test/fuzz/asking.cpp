@@ -40,12 +40,13 @@ asked& interpreter::ask(actor a, const instruction& i, std::size_t section, requ
   look_at(section);
   const bool idle = model_.idle(section);
   // In these cases nobody can come behind it until it has run, so nobody is handed on to.
+  if (i.what != op::execute_waiting || what == request::kind::guard) say_how_to_withdraw(q, i);
   const bool alone = what == request::kind::body &&
                      (idle ? i.what != op::execute_waiting : model_.length(section) == 1);
   if (i.resumes_elsewhere() || (needs_thread(section) && !alone)) {
     q.resume_on = executor_of(i);
   }
-  q.said = model_.ask(section, a.holds);
+  q.said = model_.ask(section, a.holds, is_stopped(q));
   if (q.said == verdict::accepted) {
     q.as = &model_.accept(section, what);
     // Where others may come between its end and its awaiter, nobody says who is first.
@@ -54,10 +55,13 @@ asked& interpreter::ask(actor a, const instruction& i, std::size_t section, requ
     }
     if (what == request::kind::body) {
       q.inner = &model_.new_body_chain(a.holds, section);
-      q.as->starts_at = starts_at(section, idle);
+      q.as->starts_at = starts_at(section, idle && !q.level);
       const place bound = world_.sites[section]->bound();
       const bool here = bound == place::nowhere || bound == now();
-      if (idle && here && gap(q) == 0) model_.runs_at_once(*q.as);
+      if (idle && here && gap(q) == 0 && !q.level) model_.runs_at_once(*q.as);
+      note_how_to_withdraw(q, !idle || !here);
+    } else {
+      note_how_to_withdraw(q, !idle);
     }
   }
   q.events = model_.events();
@@ -71,17 +75,100 @@ asked& interpreter::ask_without_waiting(const instruction& i, std::size_t sectio
   q.section = section;
   look_at(section);
   const bool idle = model_.idle(section);
-  q.said = model_.ask(section, nullptr);
+  say_how_to_withdraw(q, i);
+  if (!is_stopped(q)) never_withdraw(q);  // what is withdrawn here ends on the shared pool
+  q.level.reset();                        // there is no such submit
+  q.said = model_.ask(section, nullptr, is_stopped(q));
   if (q.said == verdict::accepted) {
     q.as = &model_.accept(section, request::kind::body);
     q.as->starts_at = starts_at(section, idle);
+    note_how_to_withdraw(q, true);
     q.inner = &model_.new_body_chain(nullptr, section);
   }
   return q;
 }
 
 turnstile::execute_options interpreter::options(const asked& q) {
-  return {.name = "fuzz", .resume_on = world_.on.at(q.resume_on)};
+  turnstile::execute_options o{
+      .name = "fuzz", .deadline = q.deadline, .resume_on = world_.on.at(q.resume_on)};
+  if (q.stopped_by) o.stop = q.token;
+  return o;
+}
+
+// A token, a deadline, both, or an execute_when with a token.
+void interpreter::say_how_to_withdraw(asked& q, const instruction& i) {
+  if (!i.may_go() || now() == place::nowhere || world_.eager()) return;
+  const unsigned how = i.arg / 4u % 4u;
+  if (how != 1) {
+    const token_slot& t = world_.tokens[i.arg % 4u];
+    q.stopped_by = t.number;
+    q.token = t.source.get_token();
+  }
+  if (how == 1 || how == 2) q.deadline = world_.clock.now() + std::chrono::milliseconds(i.arg % 4u);
+  if (how == 3 && i.what == op::execute) q.level = model_.executions(q.section) + i.arg % 4u;
+}
+
+void interpreter::never_withdraw(asked& q) {
+  q.stopped_by.reset();
+  q.deadline = turnstile::never;
+}
+
+void interpreter::note_how_to_withdraw(asked& q, bool has_to_wait) {
+  q.as->token = q.stopped_by;
+  if (q.deadline != turnstile::never) q.as->deadline = q.deadline;
+  q.as->can_go = has_to_wait && (q.stopped_by || q.deadline != turnstile::never);
+  q.as->level = q.level;
+}
+
+bool interpreter::is_stopped(const asked& q) const {
+  return (q.stopped_by && q.token.stop_requested()) || q.deadline <= world_.clock.now();
+}
+
+reason interpreter::why_stopped(const asked& q) {
+  return q.stopped_by && q.token.stop_requested() ? reason::cancelled : reason::expired;
+}
+
+reason interpreter::why_refused(const asked& q) {
+  if (q.said == verdict::accepted) return reason::none;
+  return q.said == verdict::closed ? reason::closed : why_stopped(q);
+}
+
+bool interpreter::may_withdraw_here() const {
+  return now() != place::nowhere && depth() == 0 && !world_.eager();
+}
+
+void interpreter::stop_token(std::size_t slot, bool renew) {
+  if (!may_withdraw_here()) return;
+  token_slot& t = world_.tokens[slot];
+  look();
+  model_.withdraw(reason::cancelled, [&t](const request& r) { return r.token == t.number; });
+  t.source.request_stop();
+  settle();
+  if (!renew) return;
+  t.number += world_.tokens.size();
+  t.source = std::stop_source();
+}
+
+void interpreter::advance(std::chrono::nanoseconds by) {
+  if (!may_withdraw_here()) return;
+  look();
+  const auto then = world_.clock.now() + by;
+  model_.withdraw(reason::expired,
+                  [then](const request& r) { return r.deadline && *r.deadline <= then; });
+  world_.clock.advance(by);
+  settle();
+}
+
+// All that was to go has gone at once, and who waits for it goes on later.
+void interpreter::settle() {
+  for (std::size_t s = 0; s != world_.sites.size(); ++s) {
+    model_.settle(s, world_.sites[s]->statistics().withdrawn);
+    look_at(s);
+  }
+}
+
+bool interpreter::may_run(asked& q) {
+  return model_.asks(*q.as, world_.sites[q.section]->statistics().executions);
 }
 
 // Only the default ring gives places in line before requests are published.
@@ -121,15 +208,26 @@ void interpreter::check_refused(actor a, const asked& q, const std::exception_pt
   } catch (const turnstile::section_closed&) {
     expect(q.said == verdict::closed, "refused as closed");
   } catch (...) {
-    fail("refused with an error of another kind");
+    const bool stopped = reason_of(error) == why_stopped(q);
+    expect(stopped && q.said == verdict::withdrawn, "refused with an error of another kind");
   }
+}
+
+// It was accepted and does not run.
+bool interpreter::went(asked& q, const std::exception_ptr& error) {
+  if (q.said != verdict::accepted) return false;
+  look_at(q.section);
+  model_.deliver(*q.as, {error, 0}, reason_of(error));
+  check_place(q.resume_on == place::nowhere ? q.home : q.resume_on);
+  return true;
 }
 
 void interpreter::check_path(actor a, std::size_t section, const turnstile::deadlock_error& e) {
   const std::vector<std::size_t> expected = a.holds->path_to(section);
   expect(e.path().size() == expected.size(), "a path of another length");
   for (std::size_t i = 0; i != expected.size(); ++i) {
-    world_.sites[expected[i]]->check_label(e.path()[i].section);
+    expect(e.path()[i].section == world_.sites[expected[i]]->label(),
+           "an error names another section");
   }
 }
 

@@ -33,11 +33,20 @@ task<> interpreter::execute_on(actor a, const instruction& i, std::size_t sectio
   const Body body{this, &q};
   outcome got;
   try {
-    late wait(*this, gap(q), target.execute(body, options(q)));
-    if constexpr (std::is_void_v<typename Body::value>) {
-      co_await wait;
+    if (q.level) {
+      late wait(*this, gap(q), target.execute_when(predicate{this, &q}, body, options(q)));
+      if constexpr (std::is_void_v<typename Body::value>) {
+        co_await wait;
+      } else {
+        got.value = value_of(co_await wait, q);
+      }
     } else {
-      got.value = value_of(co_await wait, q);
+      late wait(*this, gap(q), target.execute(body, options(q)));
+      if constexpr (std::is_void_v<typename Body::value>) {
+        co_await wait;
+      } else {
+        got.value = value_of(co_await wait, q);
+      }
     }
   } catch (...) {
     got.error = std::current_exception();
@@ -49,7 +58,7 @@ task<> interpreter::execute_on(actor a, const instruction& i, std::size_t sectio
 void interpreter::came_back(actor a, asked& q, const outcome& got) {
   if (q.said != verdict::accepted) return check_refused(a, q, got.error);
   look_at(q.section);
-  model_.deliver(*q.as, got);
+  model_.deliver(*q.as, got, reason_of(got.error));
   a.holds->adopt(*q.inner);
   check_place(q.resume_on == place::nowhere ? q.home : q.resume_on);
 }
@@ -113,7 +122,8 @@ void interpreter::wait_in_place(actor a, const instruction& i) {
   const std::size_t s = i.section % world_.sites.size();
   if (!would_not_wait(a, s)) return;
   instruction& plain = made_.emplace_back(i);
-  plain.flags &= static_cast<std::uint8_t>(~24u);  // it stays here, and nobody comes between
+  // It stays here, nobody comes between, and it is not withdrawn.
+  plain.flags &= static_cast<std::uint8_t>(~(24u | 128u));
   asked& q = ask(a, plain, s, request::kind::body);
   with_target(*world_.sites[s], [&](auto& target) {
     switch (i.result()) {

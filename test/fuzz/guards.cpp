@@ -37,7 +37,7 @@ task<> interpreter::lock_on(actor a, const instruction& i, std::size_t section, 
     refused = std::current_exception();
   }
   if (!guard) {
-    check_refused(a, q, refused);
+    if (!went(q, refused)) check_refused(a, q, refused);
     if (i.passes_errors()) std::rethrow_exception(refused);
     co_return;
   }

@@ -52,15 +52,18 @@ void interpreter::drive(const driver_step& s) {
     case run_first: world_.on.run_one(place::first); break;
     case run_second: world_.on.run_one(place::second); break;
     case unlock:
-      roots_.emplace_back(new root(world_.on.at(place::first)));
       // In a job, because whoever unlocks serves those who wait.
-      roots_.back()->scope.spawn([](interpreter& in, std::size_t slot, ends& e) -> task<> {
-        in.unlock_slot(slot, 0);
-        e.note(nullptr, in.now(), 0);
-        co_return;
-      }(*this, s.arg % world_.guards.size(), roots_.back()->end));
+      in_a_job([this, slot = s.arg % world_.guards.size()] { unlock_slot(slot, 0); });
       break;
     case drop: drop_handle(s.arg % world_.handles.size()); break;
+    case stop_token:
+      in_a_job([this, slot = s.arg % 4u, renew = s.arg / 16 % 2 == 0] {
+        this->stop_token(slot, renew);
+      });
+      break;
+    case advance:
+      in_a_job([this, by = 1 + s.arg % 4] { this->advance(std::chrono::milliseconds(by)); });
+      break;
     default: run_until_quiet(); break;
   }
 }
@@ -72,11 +75,21 @@ void interpreter::spawn(const driver_step& s) {
   r.scope.spawn(child({&model_.new_chain(), -1}, s.task, r.end, 0));
 }
 
+template <class F>
+void interpreter::in_a_job(F f) {
+  roots_.emplace_back(new root(world_.on.at(place::first)));
+  roots_.back()->scope.spawn([](interpreter& in, F g, ends& e) -> task<> {
+    g();
+    e.note(nullptr, in.now(), 0);
+    co_return;
+  }(*this, f, roots_.back()->end));
+}
+
 void interpreter::run_until_quiet() {
   while (world_.on.run_one(place::first) || world_.on.run_one(place::second)) {
   }
   look();
-  model_.quiet(owned_slots());
+  model_.quiet(owned_slots() || model_.anyone_aside());
 }
 
 void interpreter::finish() {
@@ -84,7 +97,13 @@ void interpreter::finish() {
     run_until_quiet();
     const auto owned =
         std::ranges::find_if(world_.guards, [](const guard_slot& g) { return g.owned != nullptr; });
-    if (owned == world_.guards.end()) break;
+    if (owned == world_.guards.end()) {
+      if (!model_.anyone_aside()) break;
+      for (std::uint8_t slot = 0; slot != world_.tokens.size(); ++slot) {
+        drive({driver_step::kind::stop_token, slot, {}});
+      }
+      continue;
+    }
     const auto slot = static_cast<std::uint8_t>(owned - world_.guards.begin());
     drive({driver_step::kind::unlock, slot, {}});
   }
@@ -120,10 +139,12 @@ void interpreter::on_error(std::exception_ptr error, std::string_view section,
     in.abandoned_ = nullptr;
     return;
   }
-  std::size_t s = 0;
-  expect(in.model_.unobserved(error, says_closed(error), s),
+  const auto named = std::ranges::find_if(
+      in.world_.sites, [&section](const auto& s) { return s->label() == section; });
+  expect(named != in.world_.sites.end(), "an error names no section");
+  expect(in.model_.unobserved(error, reason_of(error),
+                              static_cast<std::size_t>(named - in.world_.sites.begin())),
          "an error was reported that somebody took");
-  in.world_.sites[s]->check_label(section);
 }
 
 task<> interpreter::run_block(actor a, const block& b) {
@@ -156,6 +177,8 @@ task<> interpreter::step(actor a, const instruction& i) {
 bool interpreter::plain_step(actor a, const instruction& i) {
   switch (i.what) {
     case op::nothing: return true;
+    case op::stop_token: return stop_token(i.arg % 4u, !i.other_executor()), true;
+    case op::advance: return advance(std::chrono::milliseconds(1 + i.arg % 4)), true;
     case op::try_lock: return try_lock(a, i), true;
     case op::unlock_slot: return unlock_slot(i.arg % world_.guards.size(), i.result()), true;
     case op::detach_slot: return detach_slot(i.arg % world_.guards.size()), true;

@@ -8,10 +8,13 @@
 //   - guards that outlive the block that took them lie in slots, and whoever runs the executors
 //     unlocks them when nothing else is left to do
 //
+// Requests are withdrawn only where nobody can be in the middle of serving them: not within jobs within
+// jobs, and not where executors are eager. Threads are for that (test/schedule, test/stress).
+//
 // Programs that would need a thread are not made either: what has no executor and would be served
 // without one goes to thread_pool::shared(). So code that runs nowhere (a task spawned without an
 // executor, until it first suspends) neither posts to sections without an executor nor hands one on;
-// where it waits for one it says where to go on.
+// where it waits for one it says where to go on. Nor does it make requests that may be withdrawn.
 #pragma once
 
 #include "fuzz/model.hpp"
@@ -20,6 +23,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +33,7 @@
 #include <optional>
 #include <source_location>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,12 +58,16 @@ struct asked {
   place resume_on = place::nowhere;  // what it asked for instead
   std::uint64_t events = 0;          // when it was asked
   long value = 0;                    // what the body returns
+  std::optional<std::size_t> stopped_by;  // the number of its token
+  std::stop_token token;
+  std::chrono::steady_clock::time_point deadline = turnstile::never;
+  std::optional<std::uint64_t> level;  // of an execute_when
 };
 
 // How the children of one when_all or scope ended.
 struct ends {
   std::size_t ended = 0;
-  std::exception_ptr first_error;
+  std::exception_ptr first_error;  // which counts: a cancellation only if there is nothing else
   place last = place::nowhere;
   int last_depth = 0;  // of jobs within jobs
 
@@ -66,7 +75,9 @@ struct ends {
     ++ended;
     last = where;
     last_depth = depth;
-    if (first_error == nullptr) first_error = error;
+    const bool follows = reason_of(first_error) == reason::cancelled &&
+                         reason_of(error) != reason::cancelled && error != nullptr;
+    if (first_error == nullptr || follows) first_error = error;
   }
 };
 
@@ -85,6 +96,7 @@ class interpreter {
   template <class R>
   turnstile::task<R> waiting(asked& q);
   void see(asked& q, long& data);
+  bool may_run(asked& q);
   void others_go_first(unsigned turns);
 
  private:
@@ -98,6 +110,8 @@ class interpreter {
   // The driver.
   void drive(const driver_step& s);
   void spawn(const driver_step& s);
+  template <class F>
+  void in_a_job(F f);
   void run_until_quiet();
   void finish();
   void end_of(std::unique_ptr<root> r);
@@ -142,6 +156,7 @@ class interpreter {
   void wait_in_place_on(actor a, asked& q, Target& target);
   bool would_not_wait(actor a, std::size_t section);
   void came_back(actor a, asked& q, const outcome& got);
+  bool went(asked& q, const std::exception_ptr& error);
 
   // Executions that nobody's frame waits for.
   void submit(const instruction& i);
@@ -182,6 +197,16 @@ class interpreter {
   bool needs_thread(std::size_t section) const;  // if it is handed on from here
   asked& ask(actor a, const instruction& i, std::size_t section, request::kind what);
   asked& ask_without_waiting(const instruction& i, std::size_t section);
+  void say_how_to_withdraw(asked& q, const instruction& i);
+  static void never_withdraw(asked& q);
+  void note_how_to_withdraw(asked& q, bool has_to_wait);
+  bool is_stopped(const asked& q) const;
+  static reason why_stopped(const asked& q);
+  static reason why_refused(const asked& q);
+  bool may_withdraw_here() const;
+  void stop_token(std::size_t slot, bool renew);
+  void advance(std::chrono::nanoseconds by);
+  void settle();
   place starts_at(std::size_t section, bool idle) const;
   turnstile::execute_options options(const asked& q);
   unsigned gap(const asked& q) const;
@@ -262,6 +287,13 @@ struct waiting_body {
     in->see(*q, data);
     return in->waiting<R>(*q);
   }
+  interpreter* in;
+  asked* q;
+};
+
+struct predicate {
+  bool operator()() const { return in->may_run(*q); }
+  bool operator()(const long&) const { return in->may_run(*q); }
   interpreter* in;
   asked* q;
 };

@@ -72,10 +72,11 @@ void model::event(const request* r) {
   expect(due_ == nullptr || due_ == r, "an idle section did not run the body at once");
 }
 
-verdict model::ask(std::size_t section, const chain* asking) {
+verdict model::ask(std::size_t section, const chain* asking, bool stopped) {
   event(nullptr);
   section_line& l = line(section);
   const bool holds = asking != nullptr && asking->has(section);
+  if (!holds && stopped) return ++l.withdrawn, verdict::withdrawn;
   if (!holds && !l.closed) return verdict::accepted;
   ++l.refused;
   return holds ? verdict::reentry : verdict::closed;
@@ -101,10 +102,11 @@ request& model::accept(std::size_t section, request::kind what) {
   return r;
 }
 
-request& model::refuse(std::size_t section) {
+request& model::refuse(std::size_t section, reason why) {
   request& r = make(section, request::kind::body);
   r.at = request::phase::done;
   r.refused = true;
+  r.gone = why;
   return r;
 }
 
@@ -117,6 +119,7 @@ void model::start(request& r, place now, int depth) {
   expect(line(r.section).waiting.front() == &r, "a body ran before its turn");
   expect(!line(r.section).lags, "two bodies at once");
   expect(r.starts_at == place::nowhere || r.starts_at == now, "a body ran on the wrong executor");
+  if (!r.awake) check_nobody_aside_may_run(line(r.section));
   r.at = request::phase::running;
   r.depth = depth;
 }
@@ -126,6 +129,7 @@ void model::granted(request& r) {
   tell("granted", r.section, r.number);
   expect(r.at == request::phase::queued, "a guard was given twice");
   expect(line(r.section).waiting.front() == &r, "a guard was given before its turn");
+  check_nobody_aside_may_run(line(r.section));
   r.at = request::phase::running;
 }
 
@@ -141,27 +145,108 @@ void model::end(request& r, outcome got, int depth) {
   r.got = std::move(got);
 }
 
-void model::deliver(request& r, const outcome& got) {
+void model::deliver(request& r, const outcome& got, reason why) {
   event(nullptr);
   tell("delivered", r.section, r.number);
   expect(r.at == request::phase::done, "went on before its request had ended, or twice");
-  if (!r.refused) {
+  if (r.gone != reason::none) {
+    expect(why == r.gone, "an error of another kind arrived, or none");
+  } else {
     expect(got.error == r.got.error, "another error arrived than the one thrown");
     expect(got.value == r.got.value, "another value arrived than the one returned");
   }
   r.at = request::phase::told;
 }
 
-bool model::unobserved(const std::exception_ptr& error, bool closed, std::size_t& section) {
+bool model::unobserved(const std::exception_ptr& error, reason why, std::size_t section) {
   for (request& r : requests_) {
     if (r.at != request::phase::done || r.who != request::listener::nobody) continue;
-    if (r.refused ? !closed : r.got.error != error) continue;
+    if (r.section != section) continue;
+    if (r.gone == reason::none ? r.got.error != error : r.gone != why) continue;
     tell("its error is reported", r.section, r.number);
     r.at = request::phase::told;
-    section = r.section;
     return true;
   }
   return false;
+}
+
+void model::check_nobody_aside_may_run(const section_line& l) {
+  for (const request* const r : l.aside) {
+    expect(l.executions < *r->level, "one that is set aside and may run was passed over");
+  }
+}
+
+bool model::asks(request& r, std::uint64_t executions) {
+  event(nullptr);
+  section_line& l = line(r.section);
+  if (executions == l.executions) l.lags = false;
+  expect(!l.lags, "a predicate was asked beside a body");
+  expect(r.at == request::phase::queued, "a predicate was asked too late");
+  const bool yes = l.executions >= *r.level;
+  tell(yes ? "may run" : "may not run", r.section, r.number);
+  if (r.aside) {
+    expect(l.waiting.empty() || l.waiting.front()->at == request::phase::queued,
+           "a predicate was asked beside a body");
+    if (!yes) return false;
+    expect(*std::ranges::find_if(
+               l.aside, [&l](const request* o) { return *o->level <= l.executions; }) == &r,
+           "an older one that may run was passed over");
+    std::erase(l.aside, &r);
+    l.waiting.push_front(&r);
+    r.aside = false;
+    r.awake = true;
+    return true;
+  }
+  expect(l.waiting.front() == &r, "a predicate was asked before its turn");
+  check_nobody_aside_may_run(l);
+  if (yes) return true;
+  l.waiting.pop_front();
+  l.aside.push_back(&r);
+  r.aside = true;
+  r.can_go = true;
+  return false;
+}
+
+bool model::anyone_aside() const {
+  return std::ranges::any_of(lines_, [](const section_line& l) { return !l.aside.empty(); });
+}
+
+void model::go(request& r, reason why) {
+  section_line& l = line(r.section);
+  tell("is withdrawn", r.section, r.number);
+  std::erase(l.waiting, &r);
+  std::erase(l.aside, &r);
+  ++l.withdrawn;
+  r.at = request::phase::done;
+  r.gone = why;
+}
+
+void model::withdraw(request& r, reason why) {
+  section_line& l = line(r.section);
+  if (r.what == request::kind::guard && l.waiting.front() == &r) {
+    l.may_go = &r;
+    l.may_go_by = why;
+  } else {
+    go(r, why);
+  }
+}
+
+void model::settle(std::size_t section, std::uint64_t withdrawn) {
+  section_line& l = line(section);
+  request* const r = std::exchange(l.may_go, nullptr);
+  if (r != nullptr && withdrawn == l.withdrawn + 1) go(*r, l.may_go_by);
+}
+
+// Nothing that was set aside runs any more.
+void model::end_line(section_line& l) {
+  l.waiting.clear();
+  for (request* const r : l.aside) {
+    tell("is refused, set aside", r->section, r->number);
+    ++l.refused;
+    r->at = request::phase::done;
+    r->gone = reason::closed;
+  }
+  l.aside.clear();
 }
 
 void model::close(std::size_t section) {
@@ -179,7 +264,7 @@ void model::closed_now(std::size_t section, std::optional<place> home) {
   event(nullptr);
   section_line& l = line(section);
   expect(l.waiting.empty() || only_closing(l), "close went on before all accepted had ended");
-  l.waiting.clear();
+  end_line(l);
   for (const request& r : requests_) {
     const bool waits = r.section == section && r.goes_on == home && r.at == request::phase::done &&
                        r.who == request::listener::awaiter && r.what == request::kind::body;
@@ -189,17 +274,17 @@ void model::closed_now(std::size_t section, std::optional<place> home) {
 
 void model::look(std::size_t section, const counts& said) {
   section_line& l = line(section);
-  if (only_closing(l) && !said.held) l.waiting.clear();
+  if (only_closing(l) && !said.held) end_line(l);
   if (said.executions == l.executions) l.lags = false;
   const std::size_t lag = l.lags ? 1 : 0;
   const std::size_t all = l.waiting.size() + lag;
   expect(said.held == (all != 0), "statistics: held");
-  const std::size_t behind = all == 0 ? 0 : all - 1;
-  const bool passed_on = counts_passed_on_ && said.waiters == all;
+  const std::size_t behind = (all == 0 ? 0 : all - 1) + l.aside.size();
+  const bool passed_on = counts_passed_on_ && said.waiters == all + l.aside.size();
   expect(said.waiters == behind || passed_on, "statistics: waiters");
   expect(said.executions == l.executions - lag, "statistics: executions");
   expect(said.refused == l.refused, "statistics: refused");
-  expect(said.withdrawn == 0, "statistics: withdrawn");
+  expect(said.withdrawn == l.withdrawn, "statistics: withdrawn");
   expect(said.most_waiters >= l.most_waiters && said.most_waiters <= l.accepted,
          "statistics: most_waiters");
 }
@@ -215,7 +300,8 @@ void model::quiet(bool stuck) const {
   for (const request& r : requests_) {
     if (r.what == request::kind::closing || r.at != request::phase::done) continue;
     const bool waited_for = r.who == request::listener::awaiter;
-    const bool reported = r.who == request::listener::nobody && (r.refused || r.got.error);
+    const bool reported =
+        r.who == request::listener::nobody && (r.gone != reason::none || r.got.error);
     expect(!waited_for, "an execution has ended and its awaiter does not know");
     expect(!reported, "an error was neither delivered nor reported");
   }

@@ -11,6 +11,7 @@
 // It uses nothing of the library.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -32,7 +33,10 @@ inline void expect(bool held, std::string_view what) {
 inline bool telling = false;
 void tell(std::string_view what, std::size_t section, std::size_t number);
 
-enum class verdict : std::uint8_t { accepted, reentry, closed };
+enum class verdict : std::uint8_t { accepted, reentry, closed, withdrawn };
+
+// Why a request ends that does not run.
+enum class reason : std::uint8_t { none, cancelled, expired, closed };
 
 // Whose job the thread runs. `nowhere`: nobody's; as an expectation: anywhere.
 enum class place : std::uint8_t { nowhere, first, second };
@@ -56,8 +60,18 @@ struct request {
   int depth = 0;                 // where it started: see end
   std::optional<place> goes_on;  // whoever waits for it, if the order there is known
   bool refused = false;          // a handle knows of it all the same
+  reason gone = reason::none;    // it does not run
   bool let_go = false;           // a guard that its chain holds no more
   outcome got;                   // from its end on
+
+  // Of one that may be withdrawn while it waits:
+  bool can_go = false;
+  std::optional<std::size_t> token;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  // Of an execute_when: after so many executions it may run.
+  std::optional<std::uint64_t> level;
+  bool aside = false;
+  bool awake = false;
 
   bool over() const { return at == phase::done || at == phase::told; }
 };
@@ -106,9 +120,9 @@ class model {
 
   // Requests. `ask` says what becomes of it and counts a refusal; then accept, or refuse for one
   // that has a handle.
-  verdict ask(std::size_t section, const chain* asking);
+  verdict ask(std::size_t section, const chain* asking, bool stopped = false);
   request& accept(std::size_t section, request::kind what);
-  request& refuse(std::size_t section);
+  request& refuse(std::size_t section, reason why);
   // It runs before anything else happens.
   void runs_at_once(request& r) { due_ = &r; }
   bool idle(std::size_t section) const {
@@ -116,20 +130,35 @@ class model {
   }
   bool closed(std::size_t section) const { return line(section).closed; }
   std::size_t length(std::size_t section) const { return line(section).waiting.size(); }
+  std::uint64_t executions(std::size_t section) const { return line(section).executions; }
 
   // `depth` counts jobs that run within others, as if other threads did them. A body that starts
   // outside of one and ends inside keeps its section until the outer call returns: the section lags.
   void start(request& r, place now, int depth);
   void granted(request& r);
   void end(request& r, outcome got, int depth);
-  // Whoever waited for it goes on, with `got`.
-  void deliver(request& r, const outcome& got);
+  // Whoever waited for it goes on, with `got`, which says `why`.
+  void deliver(request& r, const outcome& got, reason why);
+
+  // The predicate of an execute_when is asked: what does it say? `executions` as the section says.
+  bool asks(request& r, std::uint64_t executions);
+
+  // Those that wait and of which `goes(r)` are withdrawn. Of a guard whose turn has come nobody can say
+  // from outside whether it was given already, so then the statistics say it, by `settle`.
+  template <class F>
+  void withdraw(reason why, F goes) {
+    for (request& r : requests_) {
+      if (r.at == request::phase::queued && r.can_go && !r.awake && goes(r)) withdraw(r, why);
+    }
+  }
+  void settle(std::size_t section, std::uint64_t withdrawn);
+  bool anyone_aside() const;
 
   // Nobody has it any more, or never had.
   void drop(request& r) { r.who = request::listener::nobody; }
-  // The error of a request that nobody listens to; false: there is no such request. `closed`: it says
-  // that a section was closed.
-  bool unobserved(const std::exception_ptr& error, bool closed, std::size_t& section);
+  // The error, which says `why`, of a request to `section` that nobody listens to; false: there is no
+  // such request.
+  bool unobserved(const std::exception_ptr& error, reason why, std::size_t section);
 
   void close(std::size_t section);
   // Whoever waited for something accepted before goes on before those who waited for the end, if both
@@ -153,10 +182,14 @@ class model {
  private:
   struct section_line {
     std::deque<request*> waiting;  // the one in front has the section
+    std::deque<request*> aside;    // oldest first
+    request* may_go = nullptr;     // see withdraw
+    reason may_go_by = reason::none;
     bool closed = false;
     bool lags = false;  // see end
     std::uint64_t accepted = 0;
     std::uint64_t executions = 0;
+    std::uint64_t withdrawn = 0;
     std::uint64_t refused = 0;
     std::size_t most_waiters = 0;
   };
@@ -167,6 +200,10 @@ class model {
   request& make(std::size_t section, request::kind what);
   // The request that closes is served by itself as soon as it is in front, unseen.
   static bool only_closing(const section_line& l);
+  static void end_line(section_line& l);
+  void withdraw(request& r, reason why);
+  void go(request& r, reason why);
+  static void check_nobody_aside_may_run(const section_line& l);
 
   std::vector<section_line> lines_;
   std::deque<request> requests_;

@@ -37,10 +37,14 @@ class reader {
   }
 
   driver_step driver() {
-    constexpr auto kinds = static_cast<unsigned>(driver_step::kind::count);
+    constexpr unsigned kinds = driver_step::coded;
     const std::uint8_t b = byte();
     driver_step s{
         static_cast<driver_step::kind>(b % kinds), static_cast<std::uint8_t>(b / kinds), {}};
+    if (s.what == driver_step::kind::drop && s.arg / 4 % 4 == 1)
+      s.what = driver_step::kind::stop_token;
+    if (s.what == driver_step::kind::drop && s.arg / 4 % 4 == 2)
+      s.what = driver_step::kind::advance;
     if (s.what == driver_step::kind::spawn) s.task = read_block(0);
     return s;
   }
@@ -54,11 +58,12 @@ class reader {
   instruction read_one(int depth) {
     --left_;
     instruction i;
-    i.what = static_cast<op>(byte() % static_cast<unsigned>(op::count));
+    i.what = static_cast<op>(byte() % coded_ops);
     const std::uint8_t where = byte();
     i.section = where & 15u;
     i.arg = where >> 4u;
     i.flags = byte();
+    if (i.what == op::nothing && i.may_go()) i.what = i.variant() ? op::advance : op::stop_token;
     const unsigned inner = depth == most_depth ? 0 : blocks_of(i);
     for (unsigned n = 0; n != inner; ++n) i.blocks.push_back(read_block(depth + 1));
     i.blocks.resize(std::max<std::size_t>(i.blocks.size(), 2));  // nobody has to ask

@@ -41,8 +41,11 @@ enum class op : std::uint8_t {
   short_life,     // a section that ends as soon as its last execution is known to have ended
   wait_in_place,  // sync_wait for a plain execution that the model says will not wait
   fail,           // throws
-  count
+  // What is coded as nothing, with a flag.
+  stop_token,  // one of a few, which requests are made with
+  advance      // the clock that deadlines go by
 };
+inline constexpr unsigned coded_ops = static_cast<unsigned>(op::fail) + 1;
 
 struct instruction {
   op what = op::nothing;
@@ -61,6 +64,8 @@ struct instruction {
   unsigned gap() const { return (flags & 16u) == 0 ? 0 : 1u + (flags & 3u); }
   bool variant() const { return (flags & 32u) != 0; }
   bool other_executor() const { return (flags & 64u) != 0; }
+  // A request with a token or a deadline, or an execute_when.
+  bool may_go() const { return (flags & 128u) != 0; }
 };
 
 using block = std::vector<instruction>;
@@ -80,7 +85,18 @@ struct section_config {
 
 // What whoever owns the executors does between their jobs.
 struct driver_step {
-  enum class kind : std::uint8_t { spawn, run_first, run_second, run_all, unlock, drop, count };
+  // The first six are coded, the others as drop.
+  enum class kind : std::uint8_t {
+    spawn,
+    run_first,
+    run_second,
+    run_all,
+    unlock,
+    drop,
+    stop_token,
+    advance
+  };
+  static constexpr unsigned coded = static_cast<unsigned>(kind::drop) + 1;
 
   kind what = kind::run_all;
   std::uint8_t arg = 0;

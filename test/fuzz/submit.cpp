@@ -26,10 +26,10 @@ void interpreter::submit(const instruction& i) {
 template <class Body, class Target>
 void interpreter::submit_to(const instruction& i, std::size_t section, Target& target) {
   asked& q = ask_without_waiting(i, section);
-  request& r = q.as != nullptr ? *q.as : model_.refuse(section);
+  request& r = q.as != nullptr ? *q.as : model_.refuse(section, why_refused(q));
   r.who = request::listener::handle;
   const int before = model_.forbid_bodies(depth());
-  auto handle = target.submit(Body{this, &q});
+  auto handle = target.submit(Body{this, &q}, options(q));
   model_.allow_bodies(before);
   expect(handle.ready() ? r.over() : !r.refused, "a handle is ready too early, or too late");
   handle_slot& slot = world_.handles[i.arg % world_.handles.size()];
@@ -62,6 +62,8 @@ task<> interpreter::await_handle(actor a, const instruction& i) {
   const bool ready = slot.ready();
   const bool circle = !ready && !r.over() && a.holds->has(r.section);
   expect(!ready || r.over(), "a handle is ready before its body has ended");
+  if (!ready && r.gone != reason::none)
+    co_return;  // it will be, and only then nobody can be refused
   if (!ready && !circle && !may_wait_for(a, r.section)) co_return;
   auto handle = std::exchange(slot.handle, handle_slot::none{});
   slot.asked = nullptr;
@@ -88,9 +90,7 @@ task<> interpreter::await_handle(actor a, const instruction& i) {
 void interpreter::check_handle(actor a, request& r, const outcome& got, bool refused_wait) {
   look_at(r.section);
   if (!refused_wait) {
-    expect(!r.refused || (got.error != nullptr && says_closed(got.error)),
-           "a refused handle gives no section_closed");
-    return model_.deliver(r, got);
+    return model_.deliver(r, got, reason_of(got.error));
   }
   model_.drop(r);  // it goes on by itself
   expect(got.error != nullptr, "a wait that would never end was not refused");
@@ -119,14 +119,14 @@ void interpreter::post_to(const instruction& i, std::size_t section, Target& tar
   asked& q = ask_without_waiting(i, section);
   const int before = model_.forbid_bodies(depth());
   if (q.as != nullptr) model_.drop(*q.as);
-  bool closed = false;
+  reason refused = reason::none;
   try {
-    target.post(Body{this, &q});
-  } catch (const turnstile::section_closed&) {
-    closed = true;
+    target.post(Body{this, &q}, options(q));
+  } catch (...) {
+    refused = reason_of(std::current_exception());
   }
   model_.allow_bodies(before);
-  expect(closed == (q.said == verdict::closed), "post after close");
+  expect(refused == why_refused(q), "post after close, or with a stopped token");
 }
 
 // More than one drain serves without a break.

@@ -2,6 +2,9 @@
 
 #include "fuzz/world.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace fuzz {
 
 namespace {
@@ -14,15 +17,29 @@ place bound_to(const section_config& config) {
   }
 }
 
+// Its number.
+std::uint32_t youngest_section() {
+  std::uint32_t youngest = 0;
+  for (const turnstile::section_record& r : turnstile::registry::sections()) {
+    youngest = std::max(youngest, static_cast<std::uint32_t>(r.id));
+  }
+  return youngest;
+}
+
 }  // namespace
 
-bool says_closed(const std::exception_ptr& error) {
+reason reason_of(const std::exception_ptr& error) {
+  if (error == nullptr) return reason::none;
   try {
     std::rethrow_exception(error);
   } catch (const turnstile::section_closed&) {
-    return true;
+    return reason::closed;
+  } catch (const turnstile::operation_cancelled&) {
+    return reason::cancelled;
+  } catch (const turnstile::deadline_exceeded&) {
+    return reason::expired;
   } catch (...) {
-    return false;
+    return reason::none;
   }
 }
 
@@ -46,9 +63,16 @@ site::site(const section_config& config, std::string name, executors& on)
   if (config.shared()) {
     section_ = turnstile::critical_section::open(name_, "fuzz");
     expect(section_ == turnstile::critical_section::open(name_, "fuzz"), "a name is not shared");
+    label_ = name_;
     return;
   }
   bound_ = bound_to(config);
+  make(config, on);
+  expect(section_->name() == name_, "a section does not know its name");
+  label_ = name_.empty() ? "section #" + std::to_string(youngest_section()) : name_;
+}
+
+void site::make(const section_config& config, executors& on) {
   if (config.bits == section_config::plain) {
     section_ = std::make_shared<turnstile::critical_section>();
     return;
@@ -61,20 +85,11 @@ site::site(const section_config& config, std::string name, executors& on)
   } else {
     section_ = std::make_shared<turnstile::critical_section>(options);
   }
-  expect(section_->name() == name_, "a section does not know its name");
 }
 
 counts site::statistics() const {
   const turnstile::section_statistics s = section_->statistics();
   return {s.executions, s.withdrawn, s.refused, s.waiters, s.most_waiters, s.held};
-}
-
-void site::check_label(std::string_view label) {
-  if (name_.empty()) {
-    expect(label.starts_with("section #"), "an unnamed section has no number");
-    name_ = label;
-  }
-  expect(label == name_, "an error names another section");
 }
 
 bool handle_slot::ready() const {
@@ -88,6 +103,7 @@ bool handle_slot::ready() const {
 
 world::world(const program& p)
     : on(p.first_eager, p.second_eager), eager_(p.first_eager || p.second_eager) {
+  for (std::size_t i = 0; i != tokens.size(); ++i) tokens[i].number = i;
   for (const section_config& c : p.sections) {
     sites.push_back(
         std::make_unique<site>(c, std::string(1, static_cast<char>('a' + sites.size())), on));

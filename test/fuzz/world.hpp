@@ -4,12 +4,14 @@
 #include "fuzz/model.hpp"
 #include "fuzz/program.hpp"
 
+#include <turnstile/manual_clock.hpp>
 #include <turnstile/turnstile.hpp>
 
 #include <array>
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +44,8 @@ struct thrown {
   long number;
 };
 
-bool says_closed(const std::exception_ptr& error);
+// Which of the library's errors it is that says why a request did not run.
+reason reason_of(const std::exception_ptr& error);
 
 // The two executors. Jobs run only here, so it is known where code runs.
 class executors {
@@ -100,14 +103,23 @@ class site {
   place bound() const { return bound_; }
   counts statistics() const;
 
-  // What errors call it: its name, or always the same number.
-  void check_label(std::string_view label);
+  // What errors call it: its name, or its number.
+  const std::string& label() const { return label_; }
 
  private:
+  void make(const section_config& config, executors& on);
+
   std::string name_;
+  std::string label_;
   place bound_ = place::nowhere;
   std::unique_ptr<turnstile::synchronized<long>> data_;
   std::shared_ptr<turnstile::critical_section> section_;
+};
+
+// One that requests are made with, until it is stopped.
+struct token_slot {
+  std::size_t number = 0;
+  std::stop_source source;
 };
 
 struct guard_slot {
@@ -129,7 +141,9 @@ class world {
 
   bool eager() const { return eager_; }
 
+  turnstile::manual_clock clock;
   executors on;
+  std::array<token_slot, 4> tokens;
   std::vector<std::unique_ptr<site>> sites;
   std::array<guard_slot, 4> guards;
   std::array<handle_slot, 4> handles;

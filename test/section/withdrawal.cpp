@@ -173,21 +173,19 @@ TEST_SUITE("section") {
     critical_section cs;
     std::stop_source stop;
     section_guard guard = hold(cs);
-    std::jthread asks([&] {
-      executor_ref went_on_on;
-      const auto ask = [&]() -> task<> {
-        try {
-          co_await cs.execute(nothing, {.stop = stop.get_token()});
-        } catch (const operation_cancelled&) {
-          went_on_on = detail::here().runs_on;
-        }
-      };
-      sync_wait(ask());
-      CHECK(went_on_on == executor_ref(thread_pool::shared()));
-    });
-    support::wait_for_waiters(cs, 1);
+    executor_ref went_on_on;
+    const auto ask = [&]() -> task<> {
+      try {
+        co_await cs.execute(nothing, {.stop = stop.get_token()});
+      } catch (const operation_cancelled&) {
+        went_on_on = detail::here().runs_on;
+      }
+    };
+    async_scope scope;
+    scope.spawn(ask());  // it waits when this returns: a thread on its way into the line would go on itself
     stop.request_stop();
-    asks.join();
+    sync_wait(scope.join());
+    CHECK(went_on_on == executor_ref(thread_pool::shared()));
     guard.unlock();
   }
 
