@@ -34,7 +34,7 @@ class line {
         serve(&r);
         return true;
       case arrival::queued: return publish(r, p);
-      case arrival::closed: return false;
+      default: return false;
     }
     return false;
   }
@@ -46,7 +46,7 @@ class line {
     switch (ring_.arrive(p)) {
       case arrival::owner: run_alone(p); break;
       case arrival::queued: publish(r, p); break;
-      case arrival::closed: fail("refused, and nobody closed");
+      default: fail("refused, and nobody closed");
     }
   }
 
@@ -68,7 +68,7 @@ class line {
         publish(all[0], p);
         for (request& r : all.subspan(1)) require(ask(r), "refused");
         break;
-      case arrival::closed: fail("refused, and nobody closed");
+      default: fail("refused, and nobody closed");
     }
   }
 
@@ -91,7 +91,7 @@ class line {
       case arrival::queued:
         if (ring_.publish_last(r, p, mine_) == after_publish::take_over) serve(ring_.next(mine_));
         return true;
-      case arrival::closed: return false;
+      default: return false;
     }
     return false;
   }

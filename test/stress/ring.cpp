@@ -43,7 +43,7 @@ class arena {
     switch (ring_.arrive(v.place)) {
       case arrival::owner: own(v, d); return true;
       case arrival::queued: return publish(v, d);
-      case arrival::closed: break;
+      default: break;
     }
     return false;
   }
@@ -66,7 +66,7 @@ class arena {
           serve(ring_.next(mine_), d);
         }
         break;
-      case arrival::closed: break;
+      default: break;
     }
   }
 
