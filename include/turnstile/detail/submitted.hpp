@@ -173,8 +173,9 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   static bool take_back(stoppable_wait& w) noexcept {
     auto& self = static_cast<handle_awaiter&>(w);
     std::uint8_t was = submitted_result<R>::awaited_by;
-    if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed)) {
-      return false;  // H2
+    if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed,
+                                                    relaxed)) {  // H2
+      return false;
     }
     end_wait(self.wait_);
     return true;
