@@ -1,8 +1,7 @@
 /* close - closing takes the last place in line, and the section may go when it is done.
  *
  * Models     include/turnstile/detail/section_core.hpp (closers), close_awaiter.hpp, closing in
- *            ticket_word.hpp, and lib/strand/section_core.cpp: serve, finish_closing, add_closer,
- *            finish_close, pass-on
+ *            ticket_word.hpp, and in lib/strand section_core.cpp (serve, pass-on) and closing.cpp
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Each ticket
  *            has a cell of its own, with the parked mark in it: cells that are shared are in
  *            ticket_ring. `known` is left out: the word is told after each body, or after several.

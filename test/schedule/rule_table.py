@@ -234,6 +234,7 @@ rule("does not account before it passes the section on",
      "ring_.account(mine_);\n    " + PASS_ON, PASS_ON,
      ("strand: the time*", "strand:*"),
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
+rule = rules_of("lib/strand/closing.cpp", ENDS)
 rule("close is done before what came before is handed back",
      "done.deliver();\n  finish_close();", "finish_close();\n  done.deliver();",
      ("strand: *clos*", "strand:*"), reason="model close, ablation DELIVER_LATE")
@@ -255,6 +256,8 @@ rule("a closer is added to a closed section", "if (seen == closed_list) return f
      "if (seen == closed_list) seen = nullptr;", ("strand: *clos*",))
 ADD = "closers_.compare_exchange_weak(seen, &s, release, acquire)"
 rule("a closer is added by store", ADD, "(closers_.store(&s, release), true)", ("strand: *clos*",))
+
+rule = rules_of("lib/strand/section_core.cpp", ENDS)
 POST = "ring_.put_back(*next, mine_);\n      return to.post(*this);"
 rule("does not put back what it passes on", POST, "return to.post(*this);")
 rule("puts back after it has passed the section on", POST,
@@ -284,6 +287,7 @@ rule("a post that takes over does not go on", """if (request* const next = next_
 rule("leaves, and does not serve who came meanwhile",
      "if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);", "")
 
+rule = rules_of("lib/strand/extras.hpp", LOOKING)
 rule("what a section needs late is put in place by store",
      "word.compare_exchange_strong(known, fresh.get(), release, acquire)",
      "(word.store(fresh.get(), release), true)", LOOKING)
@@ -342,8 +346,8 @@ rule("brought back before the section is left",
 UNPIN = """ends = to / one_pin == 0 && (seen & asked_bits) != 0 && (seen & (taken | withdrawn)) == 0;"""
 rule("the last pin is given up, and nobody withdraws", UNPIN, "ends = false;")
 rule("any pin that is given up withdraws", UNPIN, UNPIN.replace("to / one_pin == 0 && ", ""))
-rule("who gives up the last pin frees nothing", "if (nobody_needs(to)) delete this;", "")
-rule("who is done last frees nothing", "if (nobody_needs(seen | bit)) delete this;", "")
+rule("who gives up the last pin frees nothing", "if (nobody_needs(to)) give_up();", "")
+rule("who is done last frees nothing", "if (nobody_needs(seen | bit)) give_up();", "")
 rule("a withdrawn one is pinned", """do {
     if ((seen & withdrawn) != 0) return false;
   } while (!change(seen, seen + one_pin));""", "while (!change(seen, seen + one_pin)) {\n}")
@@ -374,7 +378,7 @@ rule("one that did not run is not told that it is out of the line",
      "self.pass_over();", "")
 rule("a token's callback outlives the wait", "own_.reset();", "",
      reason="it comes too late to do anything, and whoever frees the stand-in waits for it")
-rule("a deadline outlives the wait", "if (alarm_) alarm_->cancel();", "",
+rule("a deadline outlives the wait", "alarm_->cancel();\n    alarm_.reset();", "",
      ("withdrawal: a deadline*", "withdrawal: a token and*"))
 
 rule = rules_of("lib/strand/section_core.cpp", IN_LINE)
@@ -417,8 +421,12 @@ rule("the same when it is passed on", PASSED, "finish_place();\nnext = next_awai
      ("withdrawal: *woken*", *ASIDE))
 rule("who withdraws asks predicates", PASSED, "next = next_after_body(done);",
      ("withdrawal: *no predicate",))
+
+rule = rules_of("lib/strand/section_state.cpp", ASIDE)
 rule("withdrawn ones stay among those set aside when the section ends",
      "if (has_aside_) forget_aside();", "", ("withdrawal: a section ends*", *ASIDE))
+
+rule = rules_of("lib/strand/closing.cpp", ASIDE)
 rule("closing forgets those set aside", "if (has_aside_) close_aside(done);", "",
      ("withdrawal: a section closes*",))
 
@@ -444,7 +452,7 @@ rule("reads the link of one set aside after it is unpinned",
 rule("one link for two owners", "s.next_unpinned = set_aside_;\n    set_aside_ = &s;",
      "pinned_.append(s);", ("withdrawal: it is set aside by*", *ASIDE))
 
-rule = rules_of("lib/strand/section_core.cpp", IN_LINE)
+rule = rules_of("lib/strand/admission.cpp", IN_LINE)
 PUBLISH = """switch (arrived) {
     case arrival::owner: post_first(line, s); break;
     case arrival::queued:
@@ -561,8 +569,9 @@ rule("a stop goes on with it whoever comes first", "if (!is_second()) return;", 
 rule("a withdrawn wait does not say so", "withdrawn_ = true;", "")
 
 rule = rules_of("include/turnstile/detail/submitted.hpp", ("withdrawal: the wait for a handle*",))
-TAKE_BACK = """if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed)) {
-      return false;  // H2
+TAKE_BACK = """if (!self.state_->word_.compare_exchange_strong(was, submitted_result<R>::running, relaxed,
+                                                    relaxed)) {  // H2
+      return false;
     }"""
 rule("a wait for a handle is taken back by store", TAKE_BACK,
      "self.state_->word_.store(submitted_result<R>::running, relaxed);")
@@ -848,12 +857,16 @@ rule("gives up the chain of a wait, then takes that back", "take_wait_back();\n 
 rule = rules_of("include/turnstile/detail/submitted.hpp", ("wait graph: a handle*",))
 rule("a handle's wait is not over when the body has ended", "over_.store(true, release);", "")
 
-rule = rules_of("lib/strand/section_core.cpp", ("wait graph: what was closed*", "wait graph: *clos*"))
+rule = rules_of("lib/strand/closing.cpp", ("wait graph: what was closed*", "wait graph: *clos*"))
 rule("a close is not over when the section is closed",
      "s->tell_over();\n      s->younger = still_there;", "s->younger = still_there;")
 REFUSED = ("wait graph: the place*", *GRAPH)
+
+rule = rules_of("lib/strand/admission.cpp", REFUSED)
 rule("who is refused leaves its place empty",
      "if (publish_only(*new stand_in, p) == published::closed) std::abort();", "", REFUSED)
+
+rule = rules_of("lib/strand/section_core.cpp", REFUSED)
 rule("a place left is not counted as done", "finish_place();\n      r = ring_.next(mine_);",
      "r = ring_.next(mine_);", REFUSED)
 

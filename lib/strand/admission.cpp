@@ -1,0 +1,90 @@
+// admission.cpp - who may wait in a section's line. The protocol is in gate.hpp.
+
+#include "strand/batch.hpp"
+#include "strand/gate.hpp"
+
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
+#include <turnstile/errors.hpp>
+
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+namespace turnstile::detail {
+
+gate* section_core::limit() const noexcept { return known_stand_ins()->limit; }
+
+section_core::admission section_core::admit() noexcept {
+  if (!limited() || limit()->enter()) return admission::in;
+  if (closers_.load(relaxed) != nullptr) return admission::closed;
+  return limit()->may_wait() ? admission::outside : admission::full;
+}
+
+bool section_core::admit_if_empty() noexcept { return !limited() || limit()->enter_if_empty(); }
+
+std::exception_ptr section_core::refusal(admission why) noexcept {
+  count_refusal();
+  try {
+    if (why == admission::full) throw section_full(label(), limit()->most());
+    throw section_closed(label());
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+bool section_core::put_in_line(stand_in& s, arrival arrived, place line) noexcept {
+  if (arrived == arrival::outside) {
+    if (!limit()->enter_or_wait(s)) return !s.unpin();
+    arrived = arrive(line);
+  }
+  switch (arrived) {
+    case arrival::owner: post_first(line, s); break;
+    case arrival::queued:
+      if (publish_only(s, line) != published::closed) break;
+      [[fallthrough]];
+    default: s.close();
+  }
+  return !s.unpin();
+}
+
+void section_core::let_in(stand_in& s) noexcept {
+  place line;
+  const arrival arrived = arrive(line);
+  if (!put_in_line(s, arrived, line)) batch::post_back(s.behind());
+}
+
+// At the section's end: they are all withdrawn.
+void section_core::forget_outside() noexcept {
+  for (stand_in* s = limit()->close(); s != nullptr;) std::exchange(s, s->younger)->pass_over();
+}
+
+// Those outside were not accepted.
+void section_core::close_gate(batch& done) noexcept {
+  for (stand_in* s = limit()->close(); s != nullptr;) {
+    stand_in* const younger = s->younger;
+    if (s->pin()) {
+      s->close();
+      done.add_pinned(*s);
+    } else {
+      s->pass_over();
+    }
+    s = younger;
+  }
+}
+
+void section_core::give_up_room() noexcept {
+  if (!limited()) return;
+  limit()->leave();
+  stand_in::let_in(*limit());
+}
+
+// Without memory for it this ends the program: the line would stop here for ever.
+void section_core::give_up(place p) noexcept {
+  if constexpr (section_ring::arrival_is_place) {
+    if (publish_only(*new stand_in, p) == published::closed) std::abort();
+  }
+  give_up_room();
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,84 @@
+// closing.cpp - a section's orderly end: the last place in its line, and those who wait for that.
+
+#include "strand/batch.hpp"
+#include "strand/extras.hpp"
+
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace turnstile::detail {
+
+// All that came before has ended when close is done, and what this thread has to hand back comes
+// first; another thread that passed the section on may still be handing back its own. Coroutines that
+// would go on within this call do so after it, for they may wait for the end.
+void section_core::finish_closing(batch& done) noexcept {
+  std::optional<trampoline> after;
+  if (here().bounce == nullptr) after.emplace();
+  if (has_aside_) close_aside(done);
+  if (limited()) close_gate(done);
+  done.deliver();
+  finish_close();
+}
+
+void section_core::prepare_closing() const {
+  extras& e = made(given_);
+  request* known = e.closing.load(acquire);  // X1
+  if (known != nullptr) return;
+  auto fresh = std::make_unique<closing_request>();
+  if (e.closing.compare_exchange_strong(known, fresh.get(), release, acquire)) fresh.release();  // X1
+}
+
+void section_core::serve_closing(place p) noexcept {
+  static_cast<void>(serve_first(p, *given()->closing.load(acquire), nullptr));  // X1
+}
+
+void section_core::publish_closing(place p) noexcept {
+  request& r = *given()->closing.load(acquire);  // X1
+  if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
+  if (request* const next = next_awaited()) {
+    batch done;
+    go_on(next, done);
+  }
+}
+
+bool section_core::add_closer(stand_in& s) noexcept {
+  stand_in* seen = closers_.load(acquire);
+  do {
+    if (seen == closed_list) return false;
+    s.younger = seen;
+  } while (!closers_.compare_exchange_weak(seen, &s, release, acquire));
+  return true;
+}
+
+// For the graph they are all over before one of them goes on. The section may go with the first.
+void section_core::finish_close() noexcept {
+  stand_in* const all = closers_.exchange(closed_list, acq_rel);
+  stand_in* still_there = nullptr;
+  for (stand_in* s = all; s != nullptr;) {
+    stand_in* const next = s->younger;
+    if (s->pin()) {
+      s->tell_over();
+      s->younger = still_there;
+      still_there = s;
+    } else {
+      s->pass_over();
+    }
+    s = next;
+  }
+  while (still_there != nullptr) {
+    stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
+    request& who = s.behind();
+    if (s.take()) {
+      resume_at_home(who);
+      continue;
+    }
+    s.pass_over();
+    if (s.unpin()) batch::post_back(who);
+  }
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,153 @@
+// section_state.cpp - a section's beginning and end, and what is said of it.
+
+#include "registry/times.hpp"
+#include "strand/extras.hpp"
+#include "strand/gate.hpp"
+
+#include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/looking.hpp>
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/stand_in.hpp>
+#include <turnstile/resource.hpp>
+#include <turnstile/section_options.hpp>
+
+#include <bit>
+#include <stdexcept>
+#include <string>
+
+namespace turnstile::detail {
+
+namespace {
+
+std::size_t checked_capacity(std::size_t capacity) {
+  if (!std::has_single_bit(capacity)) {
+    throw std::invalid_argument("turnstile: section_options::ring_capacity is " +
+                                std::to_string(capacity) + ", which is no power of two");
+  }
+  return capacity;
+}
+
+}  // namespace
+
+section_core::section_core(const section_options& options, std::string_view container)
+    : job(&run_posted),
+      ring_(checked_capacity(options.ring_capacity), storage_),
+      special_(traits_of(options)),
+      mine_(options.ring_capacity, storage_),
+      given_(keep(options, container)) {
+  try {
+    if (options.max_waiters != 0) {
+      stand_ins().limit = new gate(options.max_waiters, options.on_full == when_full::wait_outside);
+    }
+    id_ = enlist(*this);
+  } catch (...) {
+    delete given_.load(relaxed);
+    throw;
+  }
+}
+
+std::uint8_t section_core::traits_of(const section_options& options) noexcept {
+  return static_cast<std::uint8_t>((options.executor ? is_bound : 0) |
+                                   (options.max_waiters != 0 ? is_limited : 0));
+}
+
+section_core::~section_core() {
+  if (closers_.load(relaxed) != closed_list && (ring_.pending() != 0 || waits_aside())) {
+    contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+  }
+  if (has_aside_) forget_aside();
+  if (limited()) forget_outside();
+  delist(*this, id_);
+  // Relaxed: everything that was asked of the section comes before its end.
+  delete given_.load(relaxed);
+}
+
+section_core::extras* section_core::keep(const section_options& options,
+                                         std::string_view container) {
+  if (options.name.empty() && !options.executor) return nullptr;
+  return new extras{std::string(options.name), options.executor, std::string(container)};
+}
+
+section_core::extras::~extras() {
+  if (section_claims* const all = claims.load(relaxed)) end_claims(*all);
+  delete measured.load(relaxed);
+  delete static_cast<closing_request*>(closing.load(relaxed));
+  if (stand_in_counts* const c = stand_ins.load(relaxed)) c->drop();
+}
+
+void section_core::set_claims(section_claims& all) const {
+  made(given_).claims.store(&all, release);  // X1
+}
+
+times* section_core::measured_here() const noexcept {
+  const extras* const e = given();
+  return e == nullptr ? nullptr : e->measured.load(acquire);  // X1
+}
+
+const times* section_core::measured() const noexcept { return measured_here(); }
+
+void section_core::set(trait what, bool on) noexcept {
+  if (on) {
+    special_.fetch_or(what, relaxed);
+  } else {
+    special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
+  }
+}
+
+void section_core::measure(bool on) {
+  if (on) made(made(given_).measured).switch_on();
+  set(is_timed, on);
+}
+
+std::uint64_t section_core::accept_watched(const site& at, const resource_list& uses) noexcept {
+  if (recorded()) record_execution(*this, at, uses);
+  return timed() ? times::now() : 0;
+}
+
+void section_core::begin_tried(const site& at) noexcept {
+  if (const std::uint64_t now = accept_watched(at, {}); now != 0) start_time(now);
+}
+
+void section_core::start_time(std::uint64_t accepted_at) noexcept {
+  if (times* const t = measured_here()) t->begin(accepted_at, times::now());
+}
+
+void section_core::end_time() noexcept {
+  if (times* const t = measured_here()) t->end(times::now());
+}
+
+std::string label_of(std::string_view name, std::uint32_t id) {
+  return name.empty() ? "section #" + std::to_string(id) : std::string(name);
+}
+
+section_statistics section_core::statistics() const noexcept {
+  const bool closed = closers_.load(relaxed) == closed_list;
+  const std::size_t not_waiting = section_ring::ended(mine_) + 1;
+  const std::size_t pending = closed ? 0 : ring_.pending();
+  const std::size_t most = ring_.most_pending();
+  section_statistics s;
+  s.executions = executions_.load(relaxed);
+  s.refused = refused_.load(relaxed);
+  s.held = pending != 0;
+  s.waiters = pending <= not_waiting ? 0 : pending - not_waiting;
+  if (const stand_in_counts* const c = known_stand_ins()) {
+    const std::size_t left = c->left_in_line.load(relaxed);
+    s.waiters = (s.waiters <= left ? 0 : s.waiters - left) + c->aside.load(relaxed);
+    s.withdrawn = c->withdrawn.load(relaxed);
+    s.refused += c->closed.load(relaxed);
+  }
+  s.most_waiters = most == 0 ? 0 : most - 1;
+  return s;
+}
+
+stand_in_counts& section_core::stand_ins() const { return made(made(given_).stand_ins); }
+
+stand_in_counts* section_core::known_stand_ins() const noexcept {
+  const extras* const e = given();
+  return e == nullptr ? nullptr : e->stand_ins.load(acquire);  // X1
+}
+
+void section_core::count_withdrawal() const { stand_ins().withdrawn.fetch_add(1, relaxed); }
+
+}  // namespace turnstile::detail
