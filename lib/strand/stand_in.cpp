@@ -2,6 +2,7 @@
 
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
+#include "strand/spares.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -9,26 +10,12 @@
 #include <turnstile/execute_options.hpp>
 #include <turnstile/thread_pool.hpp>
 
+#include <memory>
 #include <new>
 #include <utility>
 
 namespace turnstile::detail {
 
-stand_in::stand_in(request& who, section_core& section, const calls& c)
-    : word_(one_pin),
-      who_(&who),
-      section_(&section),
-      calls_(&c),
-      counts_(&section.stand_ins()),
-      label_(section.label()) {
-  counts_->share();
-  start = &step;
-  may_wait = true;
-  back_to = nullptr;
-  accepted_at = 0;
-  work_ = &run_job;
-  home_ = job_access::home(who);
-}
 
 stand_in::stand_in() noexcept
     : word_(withdrawn | awaiter_done),
@@ -40,10 +27,35 @@ stand_in::stand_in() noexcept
   may_wait = true;
   back_to = nullptr;
   accepted_at = 0;
+  work_ = &run_job;
 }
 
 stand_in::~stand_in() {
   if (counts_ != nullptr) counts_->drop();
+}
+
+// A spare one that stood in the same section's line has its label, and its share of the counts.
+void stand_in::stand_for(request& who, section_core& section, const calls& c) {
+  stand_in_counts& counts = section.stand_ins();
+  if (counts_ != &counts) {
+    label_ = section.label();
+    if (counts_ != nullptr) counts_->drop();
+    counts_ = &counts;
+    counts.share();
+  }
+  who_ = &who;
+  section_ = &section;
+  calls_ = &c;
+  home_ = job_access::home(who);
+  stands = position::line;
+  is_awake = false;
+  older = younger = next_unpinned = nullptr;
+  word_.store(one_pin, relaxed);  // nobody else has it
+}
+
+void stand_in::give_up() noexcept {
+  if (is_somebodys() && keep_spare(*this)) return;
+  delete this;
 }
 
 std::exception_ptr stand_in::error(withdrawal why) const noexcept {
@@ -68,7 +80,10 @@ void stand_in::listen_to(std::stop_token surrounding) noexcept {
 
 stand_in* make_stand_in(request& who, section_core& section, const stand_in::calls& c) noexcept {
   try {
-    return new stand_in(who, section, c);
+    std::unique_ptr<stand_in> s(take_spare());
+    if (s == nullptr) s = std::make_unique<stand_in>();
+    s->stand_for(who, section, c);
+    return s.release();
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
@@ -148,7 +163,7 @@ bool stand_in::unpin() noexcept {
     if (ends) to = (to | withdrawn) & ~posted;
   } while (!change(seen, to));
   if (ends) end(seen);
-  if (nobody_needs(to)) delete this;
+  if (nobody_needs(to)) give_up();
   return ends;
 }
 
@@ -216,11 +231,18 @@ void stand_in::expire(timer& t) noexcept { static_cast<alarm&>(t).self->ask(with
 std::exception_ptr stand_in::let_go() noexcept {
   own_.reset();  // A2
   around_.reset();
-  if (alarm_) alarm_->cancel();
+  if (alarm_) {
+    alarm_->cancel();
+    alarm_.reset();
+  }
   const std::uint32_t seen = word_.load(acquire);  // A1
   std::exception_ptr why;
   if ((seen & withdrawn) != 0) why = error(static_cast<withdrawal>(seen & asked_bits));
-  add(awaiter_done);
+  if (nobody_needs(seen | awaiter_done)) {
+    give_up();  // nobody changes it any more
+  } else {
+    add(awaiter_done);
+  }
   return why;
 }
 
@@ -228,7 +250,7 @@ void stand_in::add(std::uint32_t bit) noexcept {
   std::uint32_t seen = word_.load(relaxed);
   while (!change(seen, seen | bit)) {
   }
-  if (nobody_needs(seen | bit)) delete this;
+  if (nobody_needs(seen | bit)) give_up();
 }
 
 }  // namespace turnstile::detail

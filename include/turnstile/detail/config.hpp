@@ -26,6 +26,13 @@
 #define TURNSTILE_THREAD_SANITIZER
 #endif
 #endif
+#if defined(__SANITIZE_ADDRESS__)
+#define TURNSTILE_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TURNSTILE_ADDRESS_SANITIZER
+#endif
+#endif
 
 #if defined(__GNUC__)
 #define TURNSTILE_COLD [[gnu::cold, gnu::noinline]]

@@ -25,7 +25,8 @@
 //             (n, posted)       --job-----> (n+1, -)    who runs the job owns the section
 //             (withdrawn, was posted)                   who withdraws it owns the section instead
 //
-//           Freed by whoever finds that awaiter and section are done and nobody has it pinned.
+//           Given up by whoever finds that awaiter and section are done and nobody has it pinned: that
+//           thread keeps some for its next requests (lib/strand/spares.hpp).
 //
 // Edges     A1  every change is CAS(acq_rel): what the one party did before, the next one sees. The
 //               owner's private side goes through posted to whoever owns the section next.
@@ -108,13 +109,14 @@ class stand_in final : public request {
     bool (*may_run)(request&) noexcept;    // may it run now? null: always
   };
 
-  // Pinned by the caller. Throws bad_alloc.
-  stand_in(request& who, section_core& section, const calls& c);
   // Of nobody: to be passed over.
   stand_in() noexcept;
   stand_in(const stand_in&) = delete;
   stand_in& operator=(const stand_in&) = delete;
   ~stand_in();
+
+  // Pinned by the caller, of a fresh or a spare one. Throws bad_alloc.
+  void stand_for(request& who, section_core& section, const calls& c);
 
   static bool is_one(const request& r) noexcept { return r.start == &step; }
   static stand_in& of(request& r) noexcept { return static_cast<stand_in&>(r); }
@@ -160,6 +162,7 @@ class stand_in final : public request {
   guarded<stand_in*> older{nullptr};
   guarded<stand_in*> younger{nullptr};
   guarded<stand_in*> next_unpinned{nullptr};  // only who set it aside
+  guarded<stand_in*> next_spare{nullptr};     // only the thread that keeps it
 
  private:
   static constexpr std::uint32_t asked_bits = 3;  // a withdrawal
@@ -189,6 +192,7 @@ class stand_in final : public request {
   void ask(withdrawal why) noexcept;
   bool change(std::uint32_t& seen, std::uint32_t to) noexcept;
   void add(std::uint32_t bit) noexcept;
+  void give_up() noexcept;
   void end(std::uint32_t was) noexcept;
   bool own_again() noexcept;
 
