@@ -101,7 +101,7 @@ struct stand_in_counts {
   }
 };
 
-class stand_in final : public request {
+class alignas(cache_line) stand_in final : public request {
  public:
   // What a request has that may be withdrawn.
   struct calls {
@@ -159,10 +159,6 @@ class stand_in final : public request {
   enum class position : std::uint8_t { line, aside, outside, neither };
   guarded<position> stands{position::line};
   guarded<bool> is_awake{false};  // it was set aside, and may run now
-  guarded<stand_in*> older{nullptr};
-  guarded<stand_in*> younger{nullptr};
-  guarded<stand_in*> next_unpinned{nullptr};  // only who set it aside
-  guarded<stand_in*> next_spare{nullptr};     // only the thread that keeps it
 
  private:
   static constexpr std::uint32_t asked_bits = 3;  // a withdrawal
@@ -202,11 +198,20 @@ class stand_in final : public request {
     stand_in* self;
   };
 
+  // With the request these are two cache lines, which the owner fetches from who asked.
   atomic<std::uint32_t> word_;
   request* who_;
   section_core* section_;
   const calls* calls_;
   stand_in_counts* counts_;  // a share
+
+ public:
+  guarded<stand_in*> older{nullptr};
+  guarded<stand_in*> younger{nullptr};
+  guarded<stand_in*> next_unpinned{nullptr};  // only who set it aside
+  guarded<stand_in*> next_spare{nullptr};     // only the thread that keeps it
+
+ private:
   std::string label_;        // the section may be gone when an error is made
   std::optional<listener> own_;
   std::optional<listener> around_;
