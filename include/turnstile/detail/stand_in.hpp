@@ -49,6 +49,7 @@
 //           ownership that goes with a posted node, are ours.
 #pragma once
 
+#include <turnstile/detail/config.hpp>
 #include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/threads.hpp>
