@@ -51,7 +51,7 @@ void gate::leave_aside() noexcept {
 stand_in* gate::first_to_let_in() noexcept {
   {
     const std::lock_guard held(lock_);
-    if (is_letting_in_) return nullptr;
+    if (is_letting_in_ || oldest_ == nullptr) return nullptr;
     is_letting_in_ = true;
   }
   return next_to_let_in();

@@ -33,14 +33,15 @@ bool section_core::is_there(stand_in& s) noexcept {
   return false;
 }
 
-// What was withdrawn is passed over at once: its awaiter keeps the section alive no more.
+// What was withdrawn is passed over at once: its awaiter keeps the section alive no more. Whoever withdrew
+// it has made room for others.
 request* section_core::next_awaited() noexcept {
   request* r = ring_.next(mine_);
-  while (r != nullptr && stand_in::is_one(*r)) [[unlikely]] {
-      if (is_there(stand_in::of(*r))) break;
-      finish_place();
-      r = ring_.next(mine_);
-    }
+  while (r != nullptr && stand_in::is_one(*r)) {
+    if (is_there(stand_in::of(*r))) break;
+    section_ring::finish(mine_);
+    r = ring_.next(mine_);
+  }
   return r;
 }
 

@@ -16,7 +16,7 @@
 namespace schedule {
 
 // How a request ended.
-enum class ending : std::uint8_t { none, ran, cancelled, expired, closed };
+enum class ending : std::uint8_t { none, ran, cancelled, expired, closed, full };
 
 template <class A>
 turnstile::task<> note(A a, guarded<ending>& how) {
@@ -29,6 +29,8 @@ turnstile::task<> note(A a, guarded<ending>& how) {
     seen = ending::expired;
   } catch (const turnstile::section_closed&) {
     seen = ending::closed;
+  } catch (const turnstile::section_full&) {
+    seen = ending::full;
   }
   require(how == ending::none, "it ended twice");
   how = seen;

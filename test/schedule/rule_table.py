@@ -383,8 +383,8 @@ rule("a deadline outlives the wait", "alarm_->cancel();\n    alarm_.reset();", "
 
 rule = rules_of("lib/strand/section_core.cpp", IN_LINE)
 NEXT = """if (is_there(stand_in::of(*r))) break;
-      finish_place();
-      r = ring_.next(mine_);"""
+    section_ring::finish(mine_);
+    r = ring_.next(mine_);"""
 rule("a withdrawn one ends the line", NEXT,
      "if (is_there(stand_in::of(*r))) break;\nr = nullptr;")
 rule("a withdrawn one is not told that it is out of the line", "s.pass_over();\n  return false;",
@@ -867,7 +867,7 @@ rule("who is refused leaves its place empty",
      "if (publish_only(*new stand_in, p) == published::closed) std::abort();", "", REFUSED)
 
 rule = rules_of("lib/strand/section_core.cpp", REFUSED)
-rule("a place left is not counted as done", "finish_place();\n      r = ring_.next(mine_);",
+rule("a place left is not counted as done", "section_ring::finish(mine_);\n    r = ring_.next(mine_);",
      "r = ring_.next(mine_);", REFUSED)
 
 rule = rules_of("lib/resume/scope_core.cpp", ("wait graph: a join ends*", *MEMBER))

@@ -6,6 +6,7 @@
 
 #include "schedule/client.hpp"
 #include "schedule/lane.hpp"
+#include "schedule/place.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -38,123 +39,6 @@ extern "C" thread_pool& shared_pool_here() {
 }
 
 namespace {
-
-// Resumed by hand.
-class signal {
- public:
-  bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
-    void* none = nullptr;
-    return waiter_.compare_exchange_strong(none, h.address(), acq_rel, detail::acquire);
-  }
-  void await_resume() const noexcept {}
-  void give() noexcept {
-    void* const waiter = waiter_.exchange(this, acq_rel);
-    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
-  }
-
- private:
-  atomic<void*> waiter_{nullptr};
-};
-
-// A section, what it protects, and who has it at first.
-class place {
- public:
-  place() : place({.ring_capacity = 1}) {}
-  explicit place(section_options options) : cs(options), is_bound_(options.executor) {}
-
-  void hold() {
-    holder_ = std::move(cs.try_lock().value());
-    holder_.detach();
-  }
-  void unlock() { holder_.unlock(); }
-
-  // The body of request `i`.
-  auto body(int i) {
-    return [this, i] {
-      require(!busy, "two bodies at once");
-      require(i > last, "out of order");
-      last = i;
-      n = n + 1;
-    };
-  }
-  auto ask(int i) { return cs.execute(body(i)); }
-  auto ask(int i, const std::stop_source& s) {
-    const std::stop_token stop = s.get_token();
-    return cs.execute(body(i), {.stop = stop});
-  }
-  auto ask(int i, detail::time_point until) { return cs.execute(body(i), {.deadline = until}); }
-  // The same once the door is open.
-  auto ask_when(int i, const std::stop_source& s) {
-    const std::stop_token stop = s.get_token();
-    return cs.execute_when([this] { return static_cast<bool>(open); }, body(i), {.stop = stop});
-  }
-  auto ask_when(int i) {
-    return cs.execute_when([this] { return static_cast<bool>(open); }, body(i));
-  }
-  auto open_it() {
-    return cs.execute([this] { open = true; });
-  }
-
-  // When everybody is back.
-  void is_free() {
-    require(!cs.statistics().held && cs.statistics().waiters == 0, "the section is not free");
-    require(is_bound_ || cs.try_execute([] {}), "the section is not idle");
-  }
-
-  critical_section cs;
-  guarded<int> n{0};
-  guarded<int> last{-1};
-  guarded<bool> busy{false};
-  guarded<bool> open{false};
-
- private:
-  section_guard holder_;
-  const bool is_bound_;
-};
-
-bool went(ending e) {
-  return e == ending::cancelled || e == ending::expired || e == ending::closed;
-}
-
-// Ended by the last of those who asked. The first one holds it, with a body that waits: whoever ends that
-// is no user, and nobody waits for what it still does then.
-class shared_place {
- public:
-  explicit shared_place(int users, section_options options = {.ring_capacity = 1})
-      : users_(users), at_(std::make_unique<place>(options)) {}
-  place* operator->() const noexcept { return at_.get(); }
-
-  void hold() {
-    holder_.begin(at_->cs.execute([this]() -> task<> { co_await given_; }));
-  }
-  void unlock() { given_.give(); }
-  void end_of_holder() { end(holder_); }
-
-  ending end(client& c) {
-    const ending how = c.end();
-    leave();
-    return how;
-  }
-  void leave() {
-    if (users_.fetch_sub(1, acq_rel) == 1) at_.reset();
-  }
-
- private:
-  atomic<int> users_;
-  std::unique_ptr<place> at_;
-  client holder_;
-  signal given_;
-};
-
-// Others' threads, and this one, which is one thread less.
-void beside(std::vector<std::function<void()>> others, const std::function<void()>& mine) {
-  std::vector<thread> threads;
-  threads.reserve(others.size());
-  for (auto& work : others) threads.emplace_back(std::move(work));
-  mine();
-  for (auto& t : threads) t.join();
-}
 
 constexpr auto much = how{.most = {3, 2}};
 
@@ -617,7 +501,7 @@ TEST_SUITE("withdrawal") {
                       b.leave();
                     }});
         },
-        {.most = {2, 0}});
+        {.most = {1, 1}});
   }
 
   TEST_CASE("withdrawal: what was submitted goes, or its body runs, and the handle says which") {
@@ -848,7 +732,7 @@ TEST_SUITE("withdrawal") {
           waits.run_rest();
           p.is_free();
         },
-        {.most = {2, 1}});
+        {.most = {1, 1}});
   }
 
   TEST_CASE("withdrawal: a section closes while one that is set aside goes") {
@@ -890,17 +774,19 @@ TEST_SUITE("withdrawal") {
   }
 
   TEST_CASE("withdrawal: a section ends, and one that was set aside has gone") {
-    holds([] {
-      shared_place p(2);
-      std::array<client, 2> c;
-      std::stop_source stop;
-      for (std::size_t i = 0; i != 2; ++i) c[i].begin(p->ask_when(static_cast<int>(i), stop));
-      const auto end = [&](client& each) {
-        require(each.end() == ending::cancelled, "it ran");
-        p.leave();
-      };
-      together({[&] { stop.request_stop(); }, [&] { end(c[0]); }, [&] { end(c[1]); }});
-    });
+    holds(
+        [] {
+          shared_place p(2);
+          std::array<client, 2> c;
+          std::stop_source stop;
+          for (std::size_t i = 0; i != 2; ++i) c[i].begin(p->ask_when(static_cast<int>(i), stop));
+          const auto end = [&](client& each) {
+            require(each.end() == ending::cancelled, "it ran");
+            p.leave();
+          };
+          together({[&] { stop.request_stop(); }, [&] { end(c[0]); }, [&] { end(c[1]); }});
+        },
+        {.most = {2, 1}});
   }
 
   TEST_CASE("withdrawal: a body that waits is woken, and goes or runs") {

@@ -107,6 +107,30 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().executions == 8);
   }
 
+  TEST_CASE("max_waiters: the place of one that was withdrawn is free once, not twice") {
+    for (const when_full then : {when_full::refuse, when_full::wait_outside}) {
+      stage s;
+      critical_section cs(at_most(2, then));
+      section_guard guard = hold(cs);
+      std::stop_source stop;
+      const std::stop_token token = stop.get_token();
+      for (int i = 0; i != 2; ++i) s.start(s.note(cs, i, {.stop = token}));
+      stop.request_stop();
+      s.here.run();
+      CHECK(s.cancelled.size() == 2);
+      guard.unlock();
+      CHECK(cs.try_execute(nothing));
+      section_guard again = hold(cs);
+      for (int i = 2; i != 4; ++i) s.start(s.note(cs, i));
+      CHECK(cs.statistics().waiters == 2);
+      CHECK_FALSE(cs.try_execute(nothing));
+      again.unlock();
+      s.finish();
+      CHECK(s.order == std::vector{2, 3});
+      CHECK(s.full.empty());
+    }
+  }
+
   TEST_CASE("max_waiters: submitted and posted ones wait outside, too") {
     stage s;
     critical_section cs(at_most(1, when_full::wait_outside));

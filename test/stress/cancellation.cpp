@@ -227,6 +227,11 @@ void ask_all(const ledger& l, std::size_t askers, F spawn) {
   });
 }
 
+// The others are outside.
+std::size_t most_in_line(const section_options& options, std::size_t requests) {
+  return options.max_waiters == 0 ? requests : std::min(requests, options.max_waiters);
+}
+
 // The pattern of a storm on one section with a token for each request. `ask` gives a task.
 template <class Ask>
 void storm(dice& d, std::size_t requests, section_options options, Ask ask) {
@@ -239,7 +244,7 @@ void storm(dice& d, std::size_t requests, section_options options, Ask ask) {
   section_guard guard = hold(cs);
   ask_all(l, askers,
           [&](std::size_t i) { scope.spawn(ask(l, cs, i, execute_options{.stop = t.of(i)})); });
-  REQUIRE(cs.statistics().waiters == requests);
+  REQUIRE(cs.statistics().waiters == most_in_line(options, requests));
   p.carry_out([&t](std::size_t i) { t.stop(i); }, std::move(guard));
   sync_wait(scope.join());
   l.check([&p](std::size_t i) { return p.asks(i); });
@@ -672,6 +677,13 @@ TEST_SUITE("stress") {
     dice d(4);
     thread_pool pool(1);
     rounds(stress::times_scale(10), [&] { storm(d, 1000, {.executor = pool}, &ask_plain); });
+  }
+
+  TEST_CASE("cancellation: most of them wait outside") {
+    dice d(13);
+    rounds(stress::times_scale(10), [&] {
+      storm(d, 1000, {.max_waiters = 1 + d.below(64), .on_full = when_full::wait_outside}, &ask_plain);
+    });
   }
 
   TEST_CASE("cancellation: deadlines") {

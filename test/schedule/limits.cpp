@@ -1,0 +1,171 @@
+// limits.cpp - schedules of a section whose waiters are limited: one may wait, and the others are outside.
+
+#include "schedule/place.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <array>
+#include <memory>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+using namespace schedule;
+using namespace turnstile;
+
+namespace {
+
+constexpr section_options one_waits = {
+    .ring_capacity = 1, .max_waiters = 1, .on_full = when_full::wait_outside};
+
+}  // namespace
+
+TEST_SUITE("limits") {
+  TEST_CASE("limits: who comes while the section is handed over waits in line, or outside") {
+    holds([] {
+      place p(one_waits);
+      client a;
+      client b;
+      p.hold();
+      a.begin(p.ask(0));
+      together({[&] { p.unlock(); }, [&] { require(b.run(p.ask(1)) == ending::ran, "not served"); }});
+      require(a.end() == ending::ran && p.n == 2, "not once each");
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("limits: two come at once while the section is left") {
+    holds(
+        [] {
+          place p(one_waits);
+          guarded<int> n{0};
+          p.hold();
+          const auto ask = [&] {
+            client c;
+            require(c.run(p.cs.execute([&n] { n = n + 1; })) == ending::ran, "not served");
+          };
+          together({[&] { p.unlock(); }, ask, ask});
+          require(n == 2, "not once each");
+          p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("limits: one outside goes while it is let in, and the one behind it is not forgotten") {
+    holds(
+        [] {
+          place p(one_waits);
+          std::array<client, 3> c;
+          std::stop_source stop;
+          p.hold();
+          c[0].begin(p.ask(0));
+          c[1].begin(p.ask(1, stop));
+          c[2].begin(p.ask(2));
+          ending how = ending::none;
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { how = c[1].end(); }});
+          require(how == ending::ran || how == ending::cancelled, "ended otherwise");
+          for (const int i : {0, 2}) require(c[i].end() == ending::ran, "the wrong one went");
+          require(p.n == (how == ending::ran ? 3 : 2), "not once each");
+          p.is_free();
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("limits: one in line goes, and who is outside has its place") {
+    holds(
+        [] {
+          place p(one_waits);
+          client a;
+          client b;
+          std::stop_source stop;
+          p.hold();
+          a.begin(p.ask(0, stop));
+          b.begin(p.ask(1));
+          ending how = ending::none;
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { how = a.end(); }});
+          require(b.end() == ending::ran, "the wrong one went");
+          require(p.n == (how == ending::ran ? 2 : 1), "not once each");
+          p.is_free();
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("limits: the section closes, and one outside goes or is refused") {
+    holds(
+        [] {
+          place p(one_waits);
+          client a;
+          client b;
+          client closes;
+          std::stop_source stop;
+          p.hold();
+          a.begin(p.ask(0));
+          b.begin(p.ask(1, stop));
+          closes.begin(p.cs.close());
+          together({[&] { p.unlock(); }, [&] { stop.request_stop(); },
+                    [&] { require(closes.end() == ending::ran, "not closed"); }});
+          require(a.end() == ending::ran && p.n == 1, "what was accepted did not run");
+          const ending how = b.end();
+          require(how == ending::cancelled || how == ending::closed, "ended otherwise");
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("limits: the last one back ends the section that lets it in") {
+    holds(
+        [] {
+          shared_place p(2, one_waits);
+          client a;
+          client b;
+          p.hold();
+          a.begin(p->ask(0));
+          b.begin(p->ask(1));
+          beside({[&] { p.unlock(); }, [&] { require(p.end(b) == ending::ran, "not served"); }}, [&] {
+            require(p.end(a) == ending::ran, "not served");
+            p.end_of_holder();
+          });
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("limits: the last one back ends the section, and one outside has gone") {
+    holds(
+        [] {
+          shared_place p(2, one_waits);
+          client a;
+          client b;
+          std::stop_source stop;
+          p.hold();
+          a.begin(p->ask(0));
+          b.begin(p->ask(1, stop));
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }, [&] { p.end(b); }}, [&] {
+            require(p.end(a) == ending::ran, "not served");
+            p.end_of_holder();
+          });
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("limits: where nobody waits outside, who finds no room is refused") {
+    holds(
+        [] {
+          place p({.ring_capacity = 1, .max_waiters = 1});
+          guarded<int> n{0};
+          std::array<ending, 2> how{};
+          p.hold();
+          const auto ask = [&](int i) {
+            client c;
+            how[i] = c.run(p.cs.execute([&n] { n = n + 1; }));
+          };
+          together({[&] { p.unlock(); }, [&] { ask(0); }, [&] { ask(1); }});
+          int ran = 0;
+          for (const ending e : how) {
+            require(e == ending::ran || e == ending::full, "ended otherwise");
+            ran += e == ending::ran ? 1 : 0;
+          }
+          require(ran != 0 && n == ran, "not once each");
+          p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+}
