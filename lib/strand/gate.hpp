@@ -11,7 +11,7 @@
 // Dangers   Whoever lets in touches the section only while it has somebody who waits outside in its
 //           hands: that is use enough. The gate itself is shared (stand_in_counts).
 //
-// Proof     test/schedule (withdrawal); test/section (max_waiters)
+// Proof     test/schedule (limits); test/section (max_waiters), test/stress (cancellation)
 #pragma once
 
 #include <turnstile/detail/stand_in.hpp>

@@ -38,6 +38,7 @@ IN_LINE = ("withdrawal: the only one*", "withdrawal: one of three*", "withdrawal
 ON_LANE = ("withdrawal: *lane*", "withdrawal: *time to serve*", "withdrawal: *goes*")
 ASIDE = ("withdrawal: * set aside*", "withdrawal: * woken*", "withdrawal: a section*")
 TOKEN = ("token:*",)
+LIMITS = ("limits:*",)
 GRAPH = ("wait graph: *two take*", "wait graph: *join*", "wait graph: the *", "wait graph: *")
 MEMBER = ("wait graph: *join*", "wait graph: *work*", "wait graph: *")
 
@@ -463,6 +464,36 @@ PUBLISH = """switch (arrived) {
 """
 rule("who gets into line has no pin", PUBLISH + "  return !s.unpin();",
      "const bool gone = s.unpin();\n" + PUBLISH + "  return !gone;")
+
+rule = rules_of("lib/strand/gate.cpp", LIMITS)
+rule("whoever lets in nobody keeps others out meanwhile",
+     "if (is_letting_in_ || oldest_ == nullptr) return nullptr;", "if (is_letting_in_) return nullptr;")
+rule("who has gone is let in", "s.pin()", "(static_cast<void>(s.pin()), true)")
+rule("who is let in takes no room", "s.stands = stand_in::position::line;\n      inside_ = inside_ + 1;",
+     "s.stands = stand_in::position::line;")
+
+rule = rules_of("lib/strand/gate.hpp", LIMITS)
+rule("whoever comes overtakes those outside", "has_room() && oldest_ == nullptr && !is_letting_in_",
+     "has_room()")
+rule("more may wait than are allowed", "inside_ - 1 + aside_ < most_", "true")
+
+rule = rules_of("lib/strand/section_core.cpp", LIMITS)
+rule("the place of one that was withdrawn frees its room twice",
+     "section_ring::finish(mine_);\n    r = ring_.next(mine_);",
+     "finish_place();\n    r = ring_.next(mine_);")
+rule("who has left lets nobody in", "limit()->leave();\n    stand_in::let_in(*limit());",
+     "limit()->leave();")
+
+rule = rules_of("lib/strand/stand_in.cpp", LIMITS)
+rule("one that is withdrawn in line keeps its room",
+     "if (stands == position::line) g->leave();", "")
+
+rule = rules_of("lib/strand/closing.cpp", LIMITS)
+rule("closing forgets those outside", "if (limited()) close_gate(done);", "")
+
+rule = rules_of("lib/strand/section_state.cpp", LIMITS)
+rule("those who waited outside and have gone stay there when the section ends",
+     "if (limited()) forget_outside();", "")
 
 rule = rules_of("lib/strand/several.cpp", ("withdrawal: who waits for two*", "withdrawal: who has one*"))
 rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stand_in();",
