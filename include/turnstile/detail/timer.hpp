@@ -15,8 +15,8 @@ using time_point = std::chrono::steady_clock::time_point;
 // Intrusive: lives in the frame or node that waits, so starting it allocates nothing.
 //
 // `due` is called once, on a thread of the library's or of whoever advances a manual_clock. It must be
-// short, must not run users' code and must not start this timer again; it may post jobs, and it may end
-// the timer's life as the last thing it does.
+// short, must not start this timer again, and runs no code of users' but stop callbacks (timeout); it may
+// post jobs, and it may end the timer's life as the last thing it does.
 class timer {
  public:
   using call = void (*)(timer&) noexcept;
