@@ -243,10 +243,24 @@ rule("resumes within the closing call",
      "if (here().bounce == nullptr) after.emplace();", "", ("strand: *clos*", "strand:*"),
      reason="only for coroutines without executor that block their thread until the end")
 rule("reads the next closer after this one goes on",
-     "*std::exchange(still_there, still_there->younger);  // s may be gone after this\n"
-     "    request& who = s.behind();\n    if (s.take()) {\n      resume_at_home(who);\n      continue;\n    }",
-     "*still_there;\n    request& who = s.behind();\n    if (s.take()) {\n      resume_at_home(who);\n"
-     "      still_there = s.younger;\n      continue;\n    }\n    still_there = s.younger;",
+     """stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
+    request& who = s.behind();
+    if (s.take()) {
+      resume_at_home(who);
+      continue;
+    }
+    s.pass_over();
+    if (s.unpin()) batch::post_back(who);""",
+     """stand_in& s = *still_there;
+    request& who = s.behind();
+    if (s.take()) {
+      resume_at_home(who);
+      still_there = s.younger;
+      continue;
+    }
+    still_there = s.younger;
+    s.pass_over();
+    if (s.unpin()) batch::post_back(who);""",
      ("strand: *clos*",))
 rule("takes the closers by load and store", "closers_.exchange(closed_list, acq_rel)",
      in_two_steps("closers_.store(closed_list, release)", "closers_.load(acquire)", ""),
