@@ -9,7 +9,6 @@
 
 #include <cstdlib>
 #include <exception>
-#include <utility>
 
 namespace turnstile::detail {
 
@@ -52,11 +51,6 @@ void section_core::let_in(stand_in& s) noexcept {
   place line;
   const arrival arrived = arrive(line);
   if (!put_in_line(s, arrived, line)) batch::post_back(s.behind());
-}
-
-// At the section's end: they are all withdrawn.
-void section_core::forget_outside() noexcept {
-  for (stand_in* s = limit()->close(); s != nullptr;) std::exchange(s, s->younger)->pass_over();
 }
 
 // Those outside were not accepted.

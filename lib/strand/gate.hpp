@@ -4,7 +4,8 @@
 //           aside; outside, stand-ins that wait to be let in, oldest first. A request may come in while
 //           it would not wait, or fewer than `most` do and nobody is outside.
 //           One thread at a time lets in: it takes the oldest out of the list, puts it into the line
-//           without the lock, and looks again. Whoever makes room meanwhile leaves that to it.
+//           without the lock, and looks again. Whoever makes room meanwhile leaves that to it. So when
+//           nobody is in, nobody is outside either, withdrawn or not.
 //
 // Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have one.
 //

@@ -57,7 +57,6 @@ section_core::~section_core() {
     contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
   }
   if (has_aside_) forget_aside();
-  if (limited()) forget_outside();
   delist(*this, id_);
   // Relaxed: everything that was asked of the section comes before its end.
   delete given_.load(relaxed);

@@ -90,25 +90,43 @@ TEST_SUITE("limits") {
         {.most = {1, 1}});
   }
 
-  TEST_CASE("limits: the section closes, and one outside goes or is refused") {
+  TEST_CASE("limits: who comes overtakes nobody who is outside") {
     holds(
         [] {
           place p(one_waits);
           client a;
           client b;
+          client c;
+          p.hold();
+          a.begin(p.ask(0));
+          b.begin(p.ask(1));
+          together({[&] { p.unlock(); }, [&] { require(c.run(p.ask(2)) == ending::ran, "not served"); }});
+          require(a.end() == ending::ran && b.end() == ending::ran && p.n == 3, "not once each");
+          p.is_free();
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("limits: the section closes, and who is outside goes or is refused") {
+    holds(
+        [] {
+          place p(one_waits);
+          std::array<client, 3> c;
           client closes;
           std::stop_source stop;
           p.hold();
-          a.begin(p.ask(0));
-          b.begin(p.ask(1, stop));
+          c[0].begin(p.ask(0));
+          c[1].begin(p.ask(1, stop));
+          c[2].begin(p.ask(2));
           closes.begin(p.cs.close());
           together({[&] { p.unlock(); }, [&] { stop.request_stop(); },
                     [&] { require(closes.end() == ending::ran, "not closed"); }});
-          require(a.end() == ending::ran && p.n == 1, "what was accepted did not run");
-          const ending how = b.end();
+          require(c[0].end() == ending::ran && p.n == 1, "what was accepted did not run");
+          const ending how = c[1].end();
           require(how == ending::cancelled || how == ending::closed, "ended otherwise");
+          require(c[2].end() == ending::closed, "ended otherwise");
         },
-        {.most = {2, 1}});
+        {.most = {1, 1}});
   }
 
   TEST_CASE("limits: the last one back ends the section that lets it in") {

@@ -505,10 +505,6 @@ rule("one that is withdrawn in line keeps its room",
 rule = rules_of("lib/strand/closing.cpp", LIMITS)
 rule("closing forgets those outside", "if (limited()) close_gate(done);", "")
 
-rule = rules_of("lib/strand/section_state.cpp", LIMITS)
-rule("those who waited outside and have gone stay there when the section ends",
-     "if (limited()) forget_outside();", "")
-
 rule = rules_of("lib/strand/several.cpp", ("withdrawal: who waits for two*", "withdrawal: who has one*"))
 rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stand_in();",
      "take_wait_back();")

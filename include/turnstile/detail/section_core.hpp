@@ -262,7 +262,6 @@ class section_core : private job {
   void close_aside(batch& done) noexcept;
   void close_gate(batch& done) noexcept;
   void forget_aside() noexcept;
-  void forget_outside() noexcept;
   bool waits_aside() const noexcept;
   stand_in_counts* known_stand_ins() const noexcept;  // null: there were none yet
   void go_on(request* r, batch& done) noexcept;
