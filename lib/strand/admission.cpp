@@ -53,20 +53,6 @@ void section_core::let_in(stand_in& s) noexcept {
   if (!put_in_line(s, arrived, line)) batch::post_back(s.behind());
 }
 
-// Those outside were not accepted.
-void section_core::close_gate(batch& done) noexcept {
-  for (stand_in* s = limit()->close(); s != nullptr;) {
-    stand_in* const younger = s->younger;
-    if (s->pin()) {
-      s->close();
-      done.add_pinned(*s);
-    } else {
-      s->pass_over();
-    }
-    s = younger;
-  }
-}
-
 void section_core::give_up_room() noexcept {
   if (!limited()) return;
   limit()->leave();

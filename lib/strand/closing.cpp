@@ -19,7 +19,6 @@ void section_core::finish_closing(batch& done) noexcept {
   std::optional<trampoline> after;
   if (here().bounce == nullptr) after.emplace();
   if (has_aside_) close_aside(done);
-  if (limited()) close_gate(done);
   done.deliver();
   finish_close();
 }

@@ -22,7 +22,7 @@ bool gate::enter_if_empty() noexcept {
 
 bool gate::enter_or_wait(stand_in& s) noexcept {
   const std::lock_guard held(lock_);
-  if (is_free() || is_closed_) {
+  if (is_free()) {
     inside_ = inside_ + 1;
     return true;
   }
@@ -70,14 +70,6 @@ stand_in* gate::next_to_let_in() noexcept {
   }
   is_letting_in_ = false;
   return nullptr;
-}
-
-stand_in* gate::close() noexcept {
-  const std::lock_guard held(lock_);
-  is_closed_ = true;
-  stand_in* const all = oldest_;
-  oldest_ = nullptr;
-  return all;
 }
 
 stand_in* gate::take_oldest() noexcept {

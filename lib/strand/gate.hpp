@@ -5,7 +5,8 @@
 //           it would not wait, or fewer than `most` do and nobody is outside.
 //           One thread at a time lets in: it takes the oldest out of the list, puts it into the line
 //           without the lock, and looks again. Whoever makes room meanwhile leaves that to it. So when
-//           nobody is in, nobody is outside either, withdrawn or not.
+//           nobody is in, nobody is outside either, withdrawn or not; and of a section that is closed, each
+//           is let in, refused by its word, and leaves.
 //
 // Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have one.
 //
@@ -44,8 +45,6 @@ class gate {
   // who is in; next_to_let_in follows, until it gives null.
   stand_in* first_to_let_in() noexcept;
   stand_in* next_to_let_in() noexcept;
-  // Whoever is outside; nobody waits there any more.
-  stand_in* close() noexcept;
 
  private:
   bool has_room() const noexcept { return inside_ == 0 || inside_ - 1 + aside_ < most_; }
@@ -58,7 +57,6 @@ class gate {
   guarded<std::size_t> inside_{0};
   guarded<std::size_t> aside_{0};
   guarded<bool> is_letting_in_{false};
-  guarded<bool> is_closed_{false};
   guarded<stand_in*> oldest_{nullptr};  // linked through younger
   guarded<stand_in*> youngest_{nullptr};
 };

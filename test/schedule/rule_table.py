@@ -502,9 +502,6 @@ rule = rules_of("lib/strand/stand_in.cpp", LIMITS)
 rule("one that is withdrawn in line keeps its room",
      "if (stands == position::line) g->leave();", "")
 
-rule = rules_of("lib/strand/closing.cpp", LIMITS)
-rule("closing forgets those outside", "if (limited()) close_gate(done);", "")
-
 rule = rules_of("lib/strand/several.cpp", ("withdrawal: who waits for two*", "withdrawal: who has one*"))
 rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stand_in();",
      "take_wait_back();")

@@ -260,7 +260,6 @@ class section_core : private job {
   stand_in* youngest_aside() const noexcept;
   void take_from_aside(stand_in& s) noexcept;
   void close_aside(batch& done) noexcept;
-  void close_gate(batch& done) noexcept;
   void forget_aside() noexcept;
   bool waits_aside() const noexcept;
   stand_in_counts* known_stand_ins() const noexcept;  // null: there were none yet
