@@ -14,6 +14,9 @@ VERSION = (
     "buffering: the checker cannot show that"
 )
 OVER = "who must see it has the section or the lock since then, and with it what came before (G1)"
+HANDLER = (
+    "what came before the handler was set is seen by the handler, and no scenario sets one"
+)
 
 # where (the beginning of file:line), code, change, reason
 EXPLAINED = [
@@ -30,4 +33,5 @@ EXPLAINED = [
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
+    ("errors.cpp", "unobserved_handler.load(acquire)", "acquire to relaxed", HANDLER),
 ]
