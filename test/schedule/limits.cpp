@@ -28,7 +28,8 @@ TEST_SUITE("limits") {
       client b;
       p.hold();
       a.begin(p.ask(0));
-      together({[&] { p.unlock(); }, [&] { require(b.run(p.ask(1)) == ending::ran, "not served"); }});
+      together(
+          {[&] { p.unlock(); }, [&] { require(b.run(p.ask(1)) == ending::ran, "not served"); }});
       require(a.end() == ending::ran && p.n == 2, "not once each");
       p.is_free();
     });
@@ -100,7 +101,8 @@ TEST_SUITE("limits") {
           p.hold();
           a.begin(p.ask(0));
           b.begin(p.ask(1));
-          together({[&] { p.unlock(); }, [&] { require(c.run(p.ask(2)) == ending::ran, "not served"); }});
+          together({[&] { p.unlock(); },
+                    [&] { require(c.run(p.ask(2)) == ending::ran, "not served"); }});
           require(a.end() == ending::ran && b.end() == ending::ran && p.n == 3, "not once each");
           p.is_free();
         },
@@ -139,10 +141,11 @@ TEST_SUITE("limits") {
           p.hold();
           a.begin(p->ask(0));
           b.begin(p->ask(1));
-          beside({[&] { p.unlock(); }, [&] { require(p.end(b) == ending::ran, "not served"); }}, [&] {
-            require(p.end(a) == ending::ran, "not served");
-            p.end_of_holder();
-          });
+          beside({[&] { p.unlock(); }, [&] { require(p.end(b) == ending::ran, "not served"); }},
+                 [&] {
+                   require(p.end(a) == ending::ran, "not served");
+                   p.end_of_holder();
+                 });
         },
         {.most = {2, 1}});
   }

@@ -20,7 +20,8 @@ class signal {
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> h) noexcept {
     void* none = nullptr;
-    return waiter_.compare_exchange_strong(none, h.address(), turnstile::detail::acq_rel, turnstile::detail::acquire);
+    return waiter_.compare_exchange_strong(none, h.address(), turnstile::detail::acq_rel,
+                                           turnstile::detail::acquire);
   }
   void await_resume() const noexcept {}
   void give() noexcept {
@@ -58,7 +59,9 @@ class place {
     const std::stop_token stop = s.get_token();
     return cs.execute(body(i), {.stop = stop});
   }
-  auto ask(int i, turnstile::detail::time_point until) { return cs.execute(body(i), {.deadline = until}); }
+  auto ask(int i, turnstile::detail::time_point until) {
+    return cs.execute(body(i), {.deadline = until});
+  }
   // The same once the door is open.
   auto ask_when(int i, const std::stop_source& s) {
     const std::stop_token stop = s.get_token();
