@@ -6,7 +6,6 @@
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
 
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -23,13 +22,7 @@ void section_core::finish_closing(batch& done) noexcept {
   finish_close();
 }
 
-void section_core::prepare_closing() const {
-  extras& e = made(given_);
-  request* known = e.closing.load(acquire);  // X1
-  if (known != nullptr) return;
-  auto fresh = std::make_unique<closing_request>();
-  if (e.closing.compare_exchange_strong(known, fresh.get(), release, acquire)) fresh.release();  // X1
-}
+void section_core::prepare_closing() const { made(made(given_).closing); }
 
 void section_core::serve_closing(place p) noexcept {
   static_cast<void>(serve_first(p, *given()->closing.load(acquire), nullptr));  // X1

@@ -3,7 +3,6 @@
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
-#include "strand/gate.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -47,10 +46,8 @@ request* section_core::next_awaited() noexcept {
 
 // Before the word is told, so whoever is let in finds the section in use.
 void section_core::finish_place() noexcept {
-  if (limited()) [[unlikely]] {
-    limit()->leave();
-    stand_in::let_in(*limit());
-  }
+  if (limited()) [[unlikely]]
+    give_up_room();
   section_ring::finish(mine_);
 }
 

@@ -71,7 +71,7 @@ section_core::extras* section_core::keep(const section_options& options,
 section_core::extras::~extras() {
   if (section_claims* const all = claims.load(relaxed)) end_claims(*all);
   delete measured.load(relaxed);
-  delete static_cast<closing_request*>(closing.load(relaxed));
+  delete closing.load(relaxed);
   if (stand_in_counts* const c = stand_ins.load(relaxed)) c->drop();
 }
 

@@ -5,10 +5,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <array>
-#include <memory>
 #include <stop_token>
-#include <utility>
-#include <vector>
 
 using namespace schedule;
 using namespace turnstile;

@@ -91,10 +91,6 @@ class place {
   const bool is_bound_;
 };
 
-inline bool went(ending e) {
-  return e == ending::cancelled || e == ending::expired || e == ending::closed;
-}
-
 // Ended by the last of those who asked. The first one holds it, with a body that waits: whoever ends that
 // is no user, and nobody waits for what it still does then.
 class shared_place {

@@ -495,7 +495,9 @@ rule = rules_of("lib/strand/section_core.cpp", LIMITS)
 rule("the place of one that was withdrawn frees its room twice",
      "section_ring::finish(mine_);\n    r = ring_.next(mine_);",
      "finish_place();\n    r = ring_.next(mine_);")
-rule("who has left lets nobody in", "limit()->leave();\n    stand_in::let_in(*limit());",
+
+rule = rules_of("lib/strand/admission.cpp", LIMITS)
+rule("who has left lets nobody in", "limit()->leave();\n  stand_in::let_in(*limit());",
      "limit()->leave();")
 
 rule = rules_of("lib/strand/stand_in.cpp", LIMITS)

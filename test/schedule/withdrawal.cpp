@@ -40,6 +40,10 @@ extern "C" thread_pool& shared_pool_here() {
 
 namespace {
 
+bool went(ending e) {
+  return e == ending::cancelled || e == ending::expired || e == ending::closed;
+}
+
 constexpr auto much = how{.most = {3, 2}};
 
 }  // namespace

@@ -63,6 +63,7 @@ using section_ring = ticket_ring;
 #endif
 
 class batch;
+struct closing_request;
 struct section_claims;
 class gate;
 class stand_in;
@@ -178,7 +179,7 @@ class section_core : private job {
 
   // After arrive said queued, by who does not want its place any more.
   void give_up(place p) noexcept;
-  // By who was let in and did not arrive.
+  // By who has left, or was let in and did not arrive.
   void give_up_room() noexcept;
 
   // Made when the first one is. Throws bad_alloc.
@@ -227,7 +228,7 @@ class section_core : private job {
     atomic<section_claims*> claims{nullptr};
     atomic<times*> measured{nullptr};
     atomic<stand_in_counts*> stand_ins{nullptr};
-    atomic<request*> closing{nullptr};
+    atomic<closing_request*> closing{nullptr};
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
   };
 
