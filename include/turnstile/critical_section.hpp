@@ -235,6 +235,7 @@ class critical_section {
  private:
   template <class T>
   friend class synchronized;
+  friend class delegated_mutex;
   friend struct detail::several_access;
   friend class registry;
 
@@ -247,6 +248,7 @@ class critical_section {
   template <class F>
   void run_tried(detail::section_core::place line, std::source_location where, F&& f) noexcept {
     const detail::site at{{}, where};
+    const detail::not_in_fiber a_body_runs_here;
     detail::chain_frame* const left =
         detail::run_held(core_, detail::here().chain, at, std::forward<F>(f));
     if (core_.timed()) [[unlikely]]

@@ -49,6 +49,7 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   root.prepare(got, end, detail::share(detail::here().chain));
   {
     const detail::trampoline base;
+    const detail::not_in_fiber coroutines_run_here;
     root.run();
   }
   end.block();

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <turnstile/executor.hpp>
+#include <turnstile/fiber.hpp>
 
 #include <cstddef>
+#include <source_location>
+#include <utility>
 
 namespace turnstile {
 
@@ -36,6 +39,13 @@ class thread_pool {
 
   void post(job& j) noexcept;
   void post(job* first, job* last, std::size_t n) noexcept;
+
+  /// A fiber on this pool: see fiber.hpp.
+  template <class F>
+  auto spawn_fiber(F&& f, const fiber_options& options = detail::default_fiber,
+                   std::source_location where = std::source_location::current()) {
+    return turnstile::spawn_fiber(*this, std::forward<F>(f), options, where);
+  }
 
   /// The process's own pool, made at first use: max(2, hardware threads) threads.
   static thread_pool& shared();

@@ -5,11 +5,13 @@
 #include <turnstile/aggregation.hpp>
 #include <turnstile/async_scope.hpp>
 #include <turnstile/critical_section.hpp>
+#include <turnstile/delegated_mutex.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/execute.hpp>
 #include <turnstile/execute_options.hpp>
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>
+#include <turnstile/fiber.hpp>
 #include <turnstile/manual_clock.hpp>
 #include <turnstile/manual_executor.hpp>
 #include <turnstile/mirrored.hpp>

@@ -106,8 +106,13 @@ section_name name_of(const chain_frame& f) noexcept {
   return {h.name, h.container, h.number};
 }
 
+// Of a copy the scope may be gone.
+std::string_view scope_called(const chain_frame& f) noexcept {
+  return is_member(&f) ? static_cast<const member_frame&>(f).scope->called() : "async_scope";
+}
+
 std::string label_of(const chain_frame& f) {
-  if (f.section == nullptr) return "async_scope";
+  if (f.section == nullptr) return std::string(scope_called(f));
   const section_name called = name_of(f);
   return label_of(called.name, called.number);
 }

@@ -237,10 +237,12 @@ void wait_graph::add_to(std::vector<wait_record>& all, wait& w) {
   if (w.seen == search_ || over(w)) return;
   w.seen = search_;
   wait_record r;
-  r.wants = {w.wants, w.scope != nullptr, std::string(w.at->name()), w.at->where};
+  r.wants = {w.wants, w.scope == nullptr ? std::string_view() : w.scope->called(),
+             std::string(w.at->name()), w.at->where};
   for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
     if (gone(*f)) continue;
-    r.has.push_back({node_of(*f), f->section == nullptr, std::string(f->at->name()), f->at->where});
+    r.has.push_back({node_of(*f), f->section == nullptr ? scope_called(*f) : std::string_view(),
+                     std::string(f->at->name()), f->at->where});
   }
   all.push_back(std::move(r));
   if (w.scope == nullptr) return;

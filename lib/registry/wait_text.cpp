@@ -30,7 +30,7 @@ class names {
   }
 
   std::string of(const wait_record::step& s) const {
-    if (s.is_scope) return "async_scope";
+    if (!s.scope.empty()) return std::string(s.scope);
     const auto found = of_.find(s.node);
     return found == of_.end() ? "a section" : found->second;
   }
@@ -89,7 +89,7 @@ std::string registry::wait_graph_dot() {
   std::set<std::string> lines;
   const auto node = [&](const wait_record::step& s) {
     const std::string n = number.of(s.node);
-    lines.insert("  " + n + " [label=" + quoted(called.of(s)) + (s.is_scope ? ", shape=box" : "") +
+    lines.insert("  " + n + " [label=" + quoted(called.of(s)) + (!s.scope.empty() ? ", shape=box" : "") +
                  "];\n");
     return n;
   };

@@ -9,8 +9,8 @@
 
 namespace turnstile::detail {
 
-scope_core::scope_core(std::stop_source stop, on_failure then)
-    : stop_(std::move(stop)), members_(stop_.get_token()), on_failure_(then) {
+scope_core::scope_core(std::stop_source stop, on_failure then, std::string_view called)
+    : stop_(std::move(stop)), members_(stop_.get_token(), called), on_failure_(then) {
   if (then == on_failure::stop) members_.make_stoppable();
 }
 

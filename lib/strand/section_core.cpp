@@ -67,9 +67,29 @@ request* section_core::next_after(outcome what, batch& done) noexcept {
   return next_awaited();
 }
 
+// The same where the thread is on a fiber's stack, which is for the fiber's own code.
+bool section_core::serve_off(borrowed_stack& s, request* r, request* own, batch& done,
+                             int most_bodies) noexcept {
+  struct call {
+    section_core& section;
+    request* r;
+    request* own;
+    batch& done;
+    int most_bodies;
+    bool own_served = false;
+  } c{*this, r, own, done, most_bodies};
+  s.call_off(s, [](void* with) noexcept {
+    auto& the = *static_cast<call*>(with);
+    the.own_served = the.section.serve(the.r, the.own, the.done, the.most_bodies);
+  }, &c);
+  return c.own_served;
+}
+
 // The loop that everything comes down to: one request after the other, until the section is left,
 // passed on, or owned by a body or a guard.
 bool section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
+  if (here().stack != nullptr) [[unlikely]]
+    return serve_off(*here().stack, r, own, done, most_bodies);
   bool own_served = false;
   budget left(most_bodies);
   done.keep_here(this_pace.look(here().bodies, left.begun()));

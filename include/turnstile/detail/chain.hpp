@@ -180,7 +180,9 @@ struct section_name {
   std::uint32_t number;
 };
 section_name name_of(const chain_frame& f) noexcept;
-// The same for errors; of a member, that it is a scope's.
+// What errors call the scope of a frame without a section.
+std::string_view scope_called(const chain_frame& f) noexcept;
+// What errors call the section, or the scope.
 std::string label_of(const chain_frame& f);
 
 // A step of the way that an error shows.

@@ -37,6 +37,8 @@
 #include <exception>
 #include <source_location>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace turnstile::detail {
@@ -48,8 +50,10 @@ enum class on_failure : bool { go_on, stop };
 class scope_core {
  public:
   // `stop` without a state: nobody can ask for one.
+  // `called` is what errors call it.
   explicit scope_core(std::stop_source stop = std::stop_source(std::nostopstate),
-                      on_failure then = on_failure::go_on);
+                      on_failure then = on_failure::go_on,
+                      std::string_view called = "async_scope");
 
   void add() noexcept {
     running_.fetch_add(1,
@@ -67,6 +71,7 @@ class scope_core {
 
   std::stop_token ask_for_stop_token() noexcept;
   void request_stop() noexcept;
+  bool stop_requested() const noexcept { return stop_.stop_requested(); }
 
  private:
   struct failure {
@@ -96,9 +101,9 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     : private stoppable_wait {
  public:
   join_awaiter(scope_core& core, const std::source_location& where) noexcept
-      : core_(&core), at_({}, where) {}
+      : join_awaiter(core, {{}, where}, &take_back) {}
   join_awaiter(const join_awaiter& other) noexcept
-      : stoppable_wait(), core_(other.core_), at_(other.at_) {}
+      : join_awaiter(*other.core_, other.at_, other.when_stopped_) {}
   ~join_awaiter() {
     if (waiting_) contract_break("", "a coroutine is destroyed while it waits in join", {});
   }
@@ -110,25 +115,42 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
     if (chain_ != nullptr) tell_of_wait();
     waiting_ = true;
     const std::stop_token stop = surroundings();
+    const taking when_stopped = when_stopped_;
     core_->wait(*this);  // without a stop this may be gone
-    return !stop.stop_possible() || listen(stop, &take_back);
+    return !stop.stop_possible() || listen(stop, when_stopped);
   }
   void await_resume() {
+    waited();
+    core_->throw_first_error();
+  }
+
+ protected:
+  // For a fiber: a stop is passed on to the work, and the wait goes on until that has ended.
+  join_awaiter(scope_core& core, const site& at) noexcept : join_awaiter(core, at, &pass_on) {}
+
+  void waited() {
     const bool withdrawn = was_withdrawn();
     waiting_ = false;
     end_wait(wait_);
     if (withdrawn) throw operation_cancelled();
-    core_->throw_first_error();
   }
 
  private:
   friend class scope_core;
 
+  join_awaiter(scope_core& core, const site& at, taking when_stopped) noexcept
+      : core_(&core), at_(at), when_stopped_(when_stopped) {}
+
+  static bool pass_on(stoppable_wait& w) noexcept {
+    static_cast<join_awaiter&>(w).core_->request_stop();
+    return false;
+  }
+
   void tell_of_wait() {
     wait_.wants = wait_.scope = &core_->members();
     wait_.over = &over_;
     wait_.at = &at_;
-    wait_.label = [](const detail::wait&) -> std::string { return "async_scope"; };
+    wait_.label = [](const detail::wait& w) { return std::string(w.scope->called()); };
     try {
       begin_wait(wait_, chain_);
     } catch (...) {
@@ -146,6 +168,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
 
   scope_core* core_;
   site at_;
+  taking when_stopped_;
   detail::wait wait_;
   atomic<bool> over_{false};
   guarded<bool> listed_{false};  // under the scope's lock, as the next two
@@ -173,6 +196,7 @@ class spawned : private branch_end, private job {
       on.post(*this);  // this may be gone
     } else {
       const chain_scope nothing_held{nullptr};
+      const not_in_fiber coroutines_run_here;
       branch_.run();
     }
   }

@@ -247,6 +247,8 @@ class section_core : private job {
   static void run_posted(job& self) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
+  bool serve_off(borrowed_stack& s, request* r, request* own, batch& done,
+                 int most_bodies) noexcept;
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;

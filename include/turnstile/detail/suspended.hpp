@@ -42,6 +42,9 @@ class suspended : public Base {
     suspend(h, here().runs_on);
   }
 
+  // By who serves it and lets it go on as part of that. This may be gone.
+  void resume_within() noexcept { resume(*this); }
+
   // suspend turned out not to be needed.
   void stay() noexcept { drop(chain_); }
 

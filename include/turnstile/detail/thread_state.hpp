@@ -5,9 +5,11 @@
 #include <turnstile/executor.hpp>
 
 #include <cstdint>
+#include <utility>
 
 namespace turnstile::detail {
 
+class fiber_core;
 class trampoline;
 class relay;
 class timer;
@@ -17,6 +19,13 @@ struct worker;
 // How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
 // same as a drain's budget.
 inline constexpr std::uint32_t bodies_in_a_turn = 32;
+
+// A stack that belongs to a fiber and not to the thread.
+struct borrowed_stack {
+  using call = void (*)(void*) noexcept;
+  // Calls it on the stack below, and comes back, by who is on this stack.
+  void (*call_off)(borrowed_stack&, call, void*) noexcept;
+};
 
 // A variable that this thread is writing, on the stack of who writes it.
 struct written_here {
@@ -34,15 +43,49 @@ struct thread_state {
   written_here* writes = nullptr;   // innermost variable whose change runs here; see value_cell.hpp
   const timer* calls = nullptr;     // whose call is made here; see timer_queue.hpp
   token_pin* kept_token = nullptr;  // the stop token it asked with last; see kept_token.hpp
+  borrowed_stack* stack = nullptr;  // that this thread is on; null: on its own
+  fiber_core* fiber = nullptr;      // the same, if it is the fiber's own code and may await
   std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
   std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
-inline constinit thread_local thread_state this_thread_state;
+extern char any_call_may_change_this;
+thread_state& here_by_a_call() noexcept;
 
-inline thread_state& here() noexcept { return this_thread_state; }
+// A name that an instruction can say: see here.
+extern constinit thread_local thread_state this_thread_state asm("turnstile_this_thread_state");
+
+// Compilers take it for granted that a function stays on its thread, and keep the address of what is
+// thread_local across calls. A fiber may come back from a call on another thread. So the address is
+// asked for in a way that a call, which may change any memory, makes outdated.
+inline thread_state& here() noexcept {
+#if defined(TURNSTILE_ATOMIC_SEAM)
+  return this_thread_state;  // all of its threads are one
+#elif defined(__x86_64__) && defined(__ELF__)
+  thread_state* at;
+  asm("movq turnstile_this_thread_state@gottpoff(%%rip), %0\n\taddq %%fs:0, %0"
+      : "=r"(at)
+      : "m"(any_call_may_change_this)
+      : "cc");
+  return *at;
+#else
+  return here_by_a_call();
+#endif
+}
+
+// What runs in this scope, on whatever stack, is not a fiber's own code: a body, or a coroutine.
+class not_in_fiber {
+ public:
+  not_in_fiber() noexcept : before_(std::exchange(here().fiber, nullptr)) {}
+  ~not_in_fiber() { here().fiber = before_; }
+  not_in_fiber(const not_in_fiber&) = delete;
+  not_in_fiber& operator=(const not_in_fiber&) = delete;
+
+ private:
+  fiber_core* const before_;
+};
 
 // Puts another chain in place for a scope, and the old one back.
 class chain_scope {

@@ -56,6 +56,7 @@
 #include <source_location>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,8 @@ inline bool is_member(const chain_frame* f) noexcept {
 // The work of a scope that has not ended, and the token that it runs below.
 class scope_members {
  public:
-  explicit scope_members(std::stop_token stop) noexcept : stop_(std::move(stop)) {}
+  scope_members(std::stop_token stop, std::string_view called) noexcept
+      : stop_(std::move(stop)), called_(called) {}
   ~scope_members();
   scope_members(const scope_members&) = delete;
   scope_members& operator=(const scope_members&) = delete;
@@ -95,6 +97,7 @@ class scope_members {
   bool watched() const noexcept { return watched_.load(relaxed); }  // G2, G3
 
   const std::stop_token& stop() const noexcept { return stop_; }
+  std::string_view called() const noexcept { return called_; }  // a literal
   // Relaxed: work spawned after the token was asked for comes after that by the callers' order.
   bool is_stoppable() const noexcept { return stoppable_.load(relaxed); }
   void make_stoppable() noexcept {
@@ -105,6 +108,7 @@ class scope_members {
   friend class wait_graph;
 
   const std::stop_token stop_;
+  const std::string_view called_;
   atomic<bool> stoppable_{false};                    // for good: members made from then on say so
   alignas(cache_line) atomic<bool> watched_{false};  // for good, once somebody's wait can lead here
   alignas(cache_line) mutex lock_;
@@ -172,7 +176,7 @@ inline void end_wait(wait& w) noexcept {
 struct wait_record {
   struct step {
     const void* node;
-    bool is_scope;
+    std::string_view scope;  // what it is called, if it is one; else empty
     std::string execution;
     std::source_location where;
   };

@@ -1,0 +1,57 @@
+// delegated_mutex.hpp - a section for code that only knows std::scoped_lock.
+//
+// Behind it: lib/fiber.
+#pragma once
+
+#include <turnstile/critical_section.hpp>
+#include <turnstile/section_guard.hpp>
+
+#include <source_location>
+
+namespace turnstile {
+
+/// A BasicLockable over a section. What stands between lock and unlock is one of the section's bodies:
+/// it waits in line with all its other requests.
+///
+/// In a fiber, lock does not block the thread. If the section is busy, the code up to unlock runs on
+/// the thread that serves the section, or on the section's executor, where the data is warm; after
+/// unlock the fiber goes on where it came from. So that code must not rely on its thread: no
+/// `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device that was set before.
+/// Elsewhere, in a plain thread or a body, lock blocks the thread, and unlock serves what waits.
+///
+/// Choose it for code that cannot be changed. Other code had better use critical_section::execute.
+///
+/// Threads    any; a fiber unlocks what it locked, innermost first, and a thread what it locked.
+///            Anything else is reported and aborts
+/// Order      the section's; no barging
+/// Memory     what the holder wrote is seen by every later body of the section
+/// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among them;
+///            bad_alloc
+/// Cancel     a wait in lock ends with the fiber's stop, or the when_any, timeout or scope around
+/// Lifetime   the section outlives the mutex; several mutexes over one section are one lock. Nested locks
+///            of different sections have no limit; from the second at a time on each allocates
+class delegated_mutex {
+ public:
+  /// `where` is what errors call the place of its requests.
+  explicit delegated_mutex(critical_section& section,
+                           std::source_location where = std::source_location::current()) noexcept
+      : section_(&section), where_(where) {}
+  ~delegated_mutex();
+  delegated_mutex(const delegated_mutex&) = delete;
+  delegated_mutex& operator=(const delegated_mutex&) = delete;
+
+  void lock();
+  /// Never waits. Of a section that is bound to an executor: false, unless it is tried there.
+  bool try_lock();
+  void unlock() noexcept;
+
+ private:
+  bool try_lock_in(detail::fiber_core& f);
+  [[noreturn]] void misused(std::string_view what) const noexcept;
+
+  critical_section* const section_;
+  const std::source_location where_;
+  section_guard held_;  // by a plain thread; whoever owns the section may touch it
+};
+
+}  // namespace turnstile

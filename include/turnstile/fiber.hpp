@@ -1,0 +1,139 @@
+// fiber.hpp - code with a stack of its own, which waits at any depth of calls without blocking a thread.
+//
+// Behind it: lib/fiber.
+#pragma once
+
+#include <turnstile/detail/awaitable.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/fiber_core.hpp>
+#include <turnstile/executor.hpp>
+
+#include <concepts>
+#include <coroutine>
+#include <functional>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+
+template <class R>
+class fiber;
+
+namespace detail {
+
+// Owns the handle's share of the fiber.
+template <class R>
+class fiber_share {
+ public:
+  explicit fiber_share(fiber_result<R>* f) noexcept : fiber_(f) {}
+  fiber_share(fiber_share&& other) noexcept : fiber_(std::exchange(other.fiber_, nullptr)) {}
+  fiber_share& operator=(fiber_share&& other) noexcept {
+    std::swap(fiber_, other.fiber_);
+    return *this;
+  }
+  ~fiber_share() {
+    if (fiber_ != nullptr) fiber_->drop();
+  }
+
+  fiber_result<R>& get() const noexcept {
+    if (fiber_ == nullptr) contract_break("", "a fiber is used that was moved from or awaited", {});
+    return *fiber_;
+  }
+
+ private:
+  fiber_result<R>* fiber_;
+};
+
+template <class R>
+class [[nodiscard("nothing is waited for until the result is awaited")]] fiber_awaiter
+    : private join_awaiter {
+ public:
+  explicit fiber_awaiter(fiber_share<R>&& f) noexcept
+      : join_awaiter(f.get().scope(), f.get().place()), fiber_(std::move(f)) {}
+  fiber_awaiter(fiber_awaiter&& other) noexcept : fiber_awaiter(std::move(other.fiber_)) {}
+
+  using join_awaiter::await_ready;
+  using join_awaiter::await_suspend;
+  R await_resume() {
+    waited();
+    return fiber_.get().take();
+  }
+
+ private:
+  fiber_share<R> fiber_;
+};
+
+}  // namespace detail
+
+/// A function that runs on a stack of its own, and its result. Awaited once, as an rvalue.
+///
+/// Threads    the handle is used by one thread at a time
+/// Runs on    the executor it was spawned on; after a wait where any coroutine would go on
+/// Resumes    who awaits it on the executor that was running on; without one, where the fiber ended
+/// Throws     what the function throws
+/// Cancel     a stop of what awaits it is passed on to the fiber, and awaited with it. In the fiber,
+///            whatever waits in the library ends with operation_cancelled then, and later waits do too;
+///            a wait in a section's line at once with fiber_options::stoppable, else when its turn comes
+/// Lifetime   dropping the handle detaches: the fiber goes on, and its error, if any, goes to
+///            on_unobserved_error, but an operation_cancelled does not after a stop was requested.
+///            Its stack is freed when the function has returned. A fiber is not part of the chain of
+///            awaits that spawned it
+template <class R>
+class [[nodiscard("dropping it detaches the fiber; say so with detach")]] fiber {
+ public:
+  fiber(fiber&&) noexcept = default;
+  fiber& operator=(fiber&&) noexcept = default;
+
+  /// The function has returned or thrown: awaiting it will not suspend.
+  bool ready() const noexcept { return share_.get().scope().idle(); }
+
+  /// Asks the fiber to stop.
+  void request_stop() noexcept { share_.get().scope().request_stop(); }
+
+  void detach() && noexcept { fiber(std::move(*this)); }
+
+  auto operator co_await() && noexcept { return detail::fiber_awaiter<R>(std::move(share_)); }
+
+ private:
+  template <class F>
+  friend auto spawn_fiber(executor_ref, F&&, const fiber_options&, std::source_location);
+
+  explicit fiber(detail::fiber_result<R>* f) noexcept : share_(f) {}
+
+  detail::fiber_share<R> share_;
+};
+
+/// Starts `f()` on a stack of its own, on `on`, which must not be empty. Nothing of it runs within the
+/// call.
+///
+/// Throws     bad_alloc, also if there is no room for a stack
+template <class F>
+auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::default_fiber,
+                 std::source_location where = std::source_location::current()) {
+  using function = std::decay_t<F>;
+  using value = detail::kept<std::invoke_result_t<function>>;
+  auto* const started =
+      new detail::fiber_state<function, value>(std::forward<F>(f), options, where);
+  fiber<value> handle(started);
+  started->start(on);
+  return handle;
+}
+
+/// This code is a fiber's own and may call await: it is neither a body of a section nor a coroutine that
+/// happen to run on a fiber's stack.
+inline bool in_fiber() noexcept { return detail::here().fiber != nullptr; }
+
+/// Awaits `a` in a fiber, from any depth of calls, and gives what co_await would. The thread goes on with
+/// other work meanwhile. Outside a fiber: one line on stderr, and abort.
+///
+/// Resumes    as co_await does in a task; perhaps on another thread, so nothing that belongs to a thread
+///            (`thread_local` values, a locked std::mutex) may be kept across it
+/// Throws     as co_await. Not to be called inside a `catch` block
+template <detail::awaitable A>
+decltype(auto) await(A&& a) {
+  detail::fiber_core& f = detail::fiber_core::running();
+  return detail::fiber_wait<detail::awaiter_of<A>>(std::forward<A>(a)).await(f);
+}
+
+}  // namespace turnstile

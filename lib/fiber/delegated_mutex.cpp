@@ -1,0 +1,115 @@
+// delegated_mutex.cpp - who locks: a fiber, or a thread.
+
+#include <turnstile/delegated_mutex.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/delegated_hold.hpp>
+#include <turnstile/sync_wait.hpp>
+
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace turnstile {
+
+namespace {
+
+using detail::delegated_hold;
+using detail::fiber_core;
+
+static_assert(alignof(delegated_hold) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+
+// The fiber's innermost hold, in memory that is used again.
+class new_hold {
+ public:
+  template <class... Args>
+  explicit new_hold(fiber_core& f, Args&&... args) : fiber_(f), memory_(std::move(f.spare_hold)) {
+    if (memory_ == nullptr) memory_ = std::make_unique<std::byte[]>(sizeof(delegated_hold));
+    hold_ = ::new (memory_.get()) delegated_hold(std::forward<Args>(args)..., f.innermost);
+  }
+  ~new_hold() {
+    if (memory_ == nullptr) return;
+    std::destroy_at(hold_);
+    fiber_.spare_hold = std::move(memory_);
+  }
+  new_hold(const new_hold&) = delete;
+  new_hold& operator=(const new_hold&) = delete;
+
+  delegated_hold* operator->() const noexcept { return hold_; }
+
+  // It lives until `end`.
+  void keep() noexcept {
+    fiber_.innermost = hold_;
+    static_cast<void>(memory_.release());
+  }
+
+  static void end(fiber_core& f) noexcept {
+    delegated_hold* const h = std::exchange(f.innermost, f.innermost->outer());
+    std::destroy_at(h);
+    f.spare_hold.reset(reinterpret_cast<std::byte*>(h));
+  }
+
+ private:
+  fiber_core& fiber_;
+  std::unique_ptr<std::byte[]> memory_;
+  delegated_hold* hold_;
+};
+
+bool holds(const fiber_core& f, const delegated_mutex& m) noexcept {
+  const delegated_hold* h = f.innermost;
+  while (h != nullptr && &h->mutex() != &m) h = h->outer();
+  return h != nullptr;
+}
+
+}  // namespace
+
+delegated_mutex::~delegated_mutex() {
+  if (held_.owns_lock()) misused("a delegated_mutex is destroyed while a thread holds it");
+}
+
+void delegated_mutex::lock() {
+  fiber_core* const f = detail::here().fiber;
+  if (f == nullptr) {
+    held_ = sync_wait(section_->lock({}, where_));
+    return;
+  }
+  new_hold hold(*f, *this, section_->core_, where_);
+  hold->acquire(*f);
+  hold.keep();
+}
+
+bool delegated_mutex::try_lock() {
+  if (fiber_core* const f = detail::here().fiber) return try_lock_in(*f);
+  std::optional<section_guard> got = section_->try_lock(where_);
+  if (!got) return false;
+  held_ = std::move(*got);
+  return true;
+}
+
+bool delegated_mutex::try_lock_in(fiber_core& f) {
+  new_hold hold(f, *this, section_->core_, where_);
+  detail::section_core::place line;
+  if (!section_->arrive_if_idle(line, where_)) return false;
+  hold->acquired(line);
+  hold.keep();
+  return true;
+}
+
+void delegated_mutex::unlock() noexcept {
+  fiber_core* const f = detail::here().fiber;
+  if (f != nullptr && holds(*f, *this)) {
+    if (&f->innermost->mutex() != this) {
+      misused("a delegated_mutex is unlocked before another one that the fiber locked later");
+    }
+    f->innermost->release(*f);
+    new_hold::end(*f);
+    return;
+  }
+  if (!held_.owns_lock()) misused("a delegated_mutex is unlocked by who has not locked it");
+  section_guard mine = std::move(held_);  // it is the next holder's once the section is free
+}
+
+void delegated_mutex::misused(std::string_view what) const noexcept {
+  detail::contract_break(section_->core_.label(), what, where_);
+}
+
+}  // namespace turnstile
