@@ -28,8 +28,8 @@ bool sleep_awaiter::await_ready() {
   if (phase_ != phase::fresh) [[unlikely]]
     misused();
   phase_ = phase::awaited;
-  if (can_be_stopped(here().chain)) [[unlikely]] {
-    stop_ = any_surrounding_stop(here().chain);
+  if (const chain_frame* const top = here().chain) {
+    stop_ = any_surrounding_stop(top);
     if (stop_.stop_requested()) throw operation_cancelled();
   }
   const time_point now = timer_now();

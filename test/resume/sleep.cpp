@@ -228,6 +228,18 @@ TEST_SUITE("resume") {
     CHECK_THROWS_AS(f.rethrow(), operation_cancelled);
   }
 
+  TEST_CASE("sleep: of a scope's work, though nobody had asked for the scope's token before") {
+    loop l;
+    ids list;
+    async_scope scope{{.executor = l}};
+    scope.spawn(sleep_and_note(24h, list, 1));
+    l.run();
+    scope.request_stop();
+    l.run();
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK(list.empty());
+  }
+
   TEST_CASE("sleep: a stop after its time changes nothing") {
     manual_clock clock;
     loop l;
