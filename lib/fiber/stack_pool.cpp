@@ -5,7 +5,10 @@
 #include <turnstile/detail/threads.hpp>
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <sys/mman.h>
@@ -32,15 +35,12 @@ struct stacks_of_a_size {
   std::size_t unused = 0;
 };
 
-struct pool {
-  mutex lock;
-  std::map<std::size_t, stacks_of_a_size> by_size;
-};
-
 // Never destroyed: fibers may still end while the process does.
-pool& the_pool() {
-  static pool& it = *new pool;
-  return it;
+constinit mutex pool_lock;
+constinit std::array<stacks_of_a_size, std::numeric_limits<std::size_t>::digits> by_log2_of_size{};
+
+stacks_of_a_size& those_of(std::size_t size) noexcept {
+  return by_log2_of_size[static_cast<std::size_t>(std::countr_zero(size))];
 }
 
 bool put_guard(std::byte* page) noexcept {
@@ -82,10 +82,9 @@ std::size_t page_size() noexcept {
 
 stack_memory take_stack(std::size_t size) {
   if (size > PTRDIFF_MAX / 2) throw std::bad_alloc();
-  size = std::max((size + page_size() - 1) / page_size(), std::size_t{1}) * page_size();
-  pool& p = the_pool();
-  const std::lock_guard lock(p.lock);
-  stacks_of_a_size& all = p.by_size[size];
+  size = std::bit_ceil(std::max(size, page_size()));
+  const std::lock_guard lock(pool_lock);
+  stacks_of_a_size& all = those_of(size);
   if (all.newest == nullptr) add_slab(all, size);
   const unused_stack taken = *all.newest;
   all.newest = taken.next;
@@ -94,9 +93,8 @@ stack_memory take_stack(std::size_t size) {
 }
 
 void give_stack_back(const stack_memory& stack) noexcept {
-  pool& p = the_pool();
-  const std::lock_guard lock(p.lock);
-  stacks_of_a_size& all = p.by_size.find(stack.size)->second;
+  const std::lock_guard lock(pool_lock);
+  stacks_of_a_size& all = those_of(stack.size);
   if (all.unused >= kept_with_their_pages) give_pages_back(stack);
   put(all, stack);
 }

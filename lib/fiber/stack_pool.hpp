@@ -1,8 +1,8 @@
 // stack_pool.hpp - memory for stacks: guarded, and used again.
 //
-// Stacks of one size lie side by side in slabs, each above a guard page. Given back, they wait in a
-// list, the latest first; those beyond the first 256 of a size give their pages back to the system,
-// but keep their place. Slabs are never unmapped: the address space of the most fibers that were
+// Sizes are powers of two. Stacks of one size lie side by side in slabs, each above a guard page. Given
+// back, they wait in a list, the latest first; those beyond the first 256 of a size give their pages
+// back to the system, but keep their place. Slabs are never unmapped: the address space of the most fibers that were
 // alive at once is kept.
 //
 // The guard is a mark in the page table where the kernel has that (Linux 6.13, MADV_GUARD_INSTALL).
@@ -25,7 +25,7 @@ struct stack_memory {
 
 std::size_t page_size() noexcept;
 
-// At least `size` bytes, in whole pages. Throws bad_alloc.
+// At least `size` bytes. Throws bad_alloc.
 stack_memory take_stack(std::size_t size);
 void give_stack_back(const stack_memory& stack) noexcept;
 

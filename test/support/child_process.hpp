@@ -19,6 +19,7 @@ namespace support {
 struct child_end {
   bool aborted = false;
   int status = -1;  // if it ended by itself
+  int signal = 0;   // that ended it
   std::string said;
 
   bool says(const std::string& text) const { return said.find(text) != std::string::npos; }
@@ -65,7 +66,8 @@ child_end in_child(F f, leaves how = leaves::at_once) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  end.aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  end.aborted = end.signal == SIGABRT;
   if (WIFEXITED(status)) end.status = WEXITSTATUS(status);
   return end;
 }

@@ -48,7 +48,7 @@ namespace turnstile {
 
 struct fiber_options {
   std::string_view name = {};     ///< label in errors and reports; must outlive the fiber
-  std::size_t stack_size = 65536;  ///< bytes; rounded up to whole pages
+  std::size_t stack_size = 65536;  ///< bytes; rounded up to a power of two
   bool stoppable = false;         ///< its waits in sections' lines end at once after request_stop
 };
 

@@ -1,0 +1,413 @@
+// delegated_mutex.cpp - a section behind std::scoped_lock: in fibers, and on plain threads.
+
+#include "support/child_process.hpp"
+#include "support/gate.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace turnstile;
+using namespace std::chrono_literals;
+using support::gate;
+using support::loop;
+
+namespace {
+
+fiber_options named(std::string_view name) { return {.name = name}; }
+
+}  // namespace
+
+TEST_SUITE("fiber") {
+  TEST_CASE("delegated_mutex: a fiber that finds the section idle stays where it is") {
+    loop on;
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    auto f = spawn_fiber(on, [&] {
+      const std::scoped_lock lock(m);
+      CHECK(on.here());
+      CHECK(cs.statistics().held);
+      CHECK_THROWS_AS(turnstile::await(cs.execute([] {})), reentry_error);
+      CHECK_THROWS_AS(m.lock(), reentry_error);
+      CHECK_FALSE(m.try_lock());
+    });
+    on.run();
+    sync_wait(std::move(f));
+    CHECK(cs.statistics().executions == 1);
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("delegated_mutex: else its code runs where the section is served, and the fiber goes home") {
+    loop home;
+    loop server;
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    std::vector<int> list;
+    std::optional<section_guard> busy = support::hold(cs);
+    auto f = spawn_fiber(home, [&] {
+      {
+        const std::scoped_lock lock(m);
+        list.push_back(server.here() ? 1 : -1);
+        CHECK(in_fiber());
+        CHECK_THROWS_AS(turnstile::await(cs.execute([] {})), reentry_error);
+      }
+      list.push_back(home.here() ? 2 : -2);
+    });
+    home.run();
+    auto serves = spawn_fiber(server, [&] {
+      busy.reset();
+      CHECK_FALSE(cs.statistics().held);
+      list.push_back(3);
+    });
+    server.run();
+    CHECK(list == std::vector<int>{1, 3});
+    home.run();
+    CHECK(list == std::vector<int>{1, 3, 2});
+    sync_wait(when_all(std::move(f), std::move(serves)));
+    CHECK(cs.statistics().executions == 2);
+  }
+
+  TEST_CASE("delegated_mutex: in line with other requests, in order") {
+    loop on;
+    critical_section cs;
+    delegated_mutex m{cs};
+    std::vector<int> list;
+    section_guard busy = support::hold(cs);
+    async_scope scope{{.executor = on}};
+    const auto ask = [&](int n) -> task<> {
+      co_await cs.execute([&, n] { list.push_back(n); });
+    };
+    const auto lock_it = [&](int n) {
+      const std::scoped_lock lock(m);
+      list.push_back(n);
+    };
+    scope.spawn(ask(1));
+    spawn_fiber(on, [&] { lock_it(2); }).detach();
+    scope.spawn(ask(3));
+    spawn_fiber(on, [&] { lock_it(4); }).detach();
+    on.run();
+    cs.post([&] { list.push_back(5); });
+    busy.unlock();
+    on.run();
+    CHECK(list == std::vector<int>{1, 2, 3, 4, 5});
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("delegated_mutex: the code may wait; the section stays held and no thread does") {
+    thread_pool pool(2);
+    critical_section cs;
+    delegated_mutex m{cs};
+    int inside = 0;
+    std::atomic<int> most{0};
+    std::vector<fiber<void>> all;
+    for (int i = 0; i != 20; ++i) {
+      all.push_back(pool.spawn_fiber([&] {
+        const std::scoped_lock lock(m);
+        most = std::max(most.load(), ++inside);
+        turnstile::await(yield());
+        turnstile::await(sleep_for(10us));
+        --inside;
+      }));
+    }
+    for (fiber<void>& f : all) sync_wait(std::move(f));
+    CHECK(most == 1);
+    CHECK(cs.statistics().executions == 20);
+  }
+
+  TEST_CASE("delegated_mutex: nested, of several sections") {
+    thread_pool pool(2);
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section c{"c"};
+    delegated_mutex ma{a};
+    delegated_mutex mb{b};
+    delegated_mutex mc{c};
+    long in_a = 0;
+    long in_b = 0;
+    long in_c = 0;
+    std::vector<fiber<void>> all;
+    for (int i = 0; i != 40; ++i) {
+      all.push_back(pool.spawn_fiber([&] {
+        for (int turn = 0; turn != 50; ++turn) {
+          const std::scoped_lock one(ma);
+          ++in_a;
+          if (turn % 2 == 0) {
+            const std::scoped_lock two(mb);
+            ++in_b;
+            const std::scoped_lock three(mc);
+            ++in_c;
+          }
+        }
+      }));
+    }
+    for (fiber<void>& f : all) sync_wait(std::move(f));
+    CHECK(in_a == 2000);
+    CHECK(in_b == 1000);
+    CHECK(in_c == 1000);
+  }
+
+  TEST_CASE("delegated_mutex: an exception leaves the code through unlock") {
+    loop on;
+    critical_section cs;
+    delegated_mutex m{cs};
+    section_guard busy = support::hold(cs);
+    auto f = spawn_fiber(on, [&] {
+      const std::scoped_lock lock(m);
+      throw std::runtime_error("from inside");
+    });
+    on.run();
+    busy.unlock();
+    on.run();
+    CHECK_THROWS_WITH(sync_wait(std::move(f)), "from inside");
+    CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("delegated_mutex: of a bound section the code runs on its executor") {
+    loop home;
+    loop gui;
+    critical_section cs{section_options{.executor = gui}};
+    delegated_mutex m{cs};
+    bool there = false;
+    auto f = spawn_fiber(home, [&] {
+      CHECK_FALSE(m.try_lock());
+      {
+        const std::scoped_lock lock(m);
+        there = gui.here();
+      }
+      CHECK(home.here());
+    });
+    home.run();
+    gui.run();
+    CHECK(there);
+    home.run();
+    sync_wait(std::move(f));
+  }
+
+  TEST_CASE("delegated_mutex: two fibers that want what the other one has") {
+    thread_pool pool(2);
+    critical_section a{"a"};
+    critical_section b{"b"};
+    delegated_mutex ma{a};
+    delegated_mutex mb{b};
+    std::atomic<int> inside{0};
+    std::atomic<int> refused{0};
+    const auto cross = [&](delegated_mutex& first, delegated_mutex& second) {
+      const std::scoped_lock one(first);
+      ++inside;
+      while (inside != 2) turnstile::await(yield());
+      try {
+        const std::scoped_lock two(second);
+      } catch (const deadlock_error& e) {
+        ++refused;
+        CHECK(std::string(e.what()).find("delegated_mutex.cpp") != std::string::npos);
+      }
+    };
+    auto f = pool.spawn_fiber([&] { cross(ma, mb); });
+    auto g = pool.spawn_fiber([&] { cross(mb, ma); });
+    sync_wait(when_all(std::move(f), std::move(g)));
+    CHECK(refused >= 1);
+  }
+
+  TEST_CASE("delegated_mutex: what refuses a request is thrown by lock") {
+    loop on;
+    critical_section cs{section_options{.name = "cs", .max_waiters = 1}};
+    delegated_mutex m{cs};
+    section_guard busy = support::hold(cs);
+    auto waits = spawn_fiber(on, [&] { const std::scoped_lock lock(m); });
+    auto full = spawn_fiber(on, [&] { CHECK_THROWS_AS(m.lock(), section_full); });
+    on.run();
+    sync_wait(std::move(full));
+    busy.unlock();
+    on.run();
+    sync_wait(std::move(waits));
+    sync_wait(cs.close());
+    auto closed = spawn_fiber(on, [&] {
+      CHECK_THROWS_AS(m.lock(), section_closed);
+      CHECK_THROWS_AS(m.try_lock(), section_closed);
+    });
+    on.run();
+    sync_wait(std::move(closed));
+  }
+
+  TEST_CASE("delegated_mutex: a stop ends the wait in lock, and nothing is held") {
+    loop on;
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    section_guard busy = support::hold(cs);
+    for (const bool stoppable : {true, false}) {
+      CAPTURE(stoppable);
+      auto f = spawn_fiber(on, [&] { m.lock(); }, {.stoppable = stoppable});
+      on.run();
+      f.request_stop();
+      on.run();
+      CHECK(f.ready() == stoppable);
+      busy.unlock();
+      on.run();
+      CHECK_THROWS_AS(sync_wait(std::move(f)), operation_cancelled);
+      CHECK_FALSE(cs.statistics().held);
+      busy = support::hold(cs);
+    }
+  }
+
+  TEST_CASE("delegated_mutex: a stop does not end the code inside") {
+    loop on;
+    critical_section cs;
+    delegated_mutex m{cs};
+    auto f = spawn_fiber(on, [&] {
+      const std::scoped_lock lock(m);
+      turnstile::await(yield());
+      return 1;
+    });
+    on.run_one();
+    f.request_stop();
+    on.run();
+    CHECK(sync_wait(std::move(f)) == 1);
+  }
+
+  TEST_CASE("delegated_mutex: guards that are taken inside, and kept") {
+    loop on;
+    critical_section outer{"outer"};
+    critical_section inner{"inner"};
+    delegated_mutex m{outer};
+    auto f = spawn_fiber(on, [&] {
+      section_guard kept;
+      {
+        const std::scoped_lock lock(m);
+        kept = turnstile::await(inner.lock());
+      }
+      CHECK_NOTHROW(turnstile::await(outer.execute([] {})));
+      CHECK_THROWS_AS(turnstile::await(inner.execute([] {})), reentry_error);
+    });
+    on.run();
+    sync_wait(std::move(f));
+  }
+
+  TEST_CASE("delegated_mutex: watched sections know of it") {
+    loop on;
+    registry::keep_executions(10);
+    critical_section cs{"watched"};
+    delegated_mutex m{cs};
+    auto f = spawn_fiber(on, [&] {
+      for (int i = 0; i != 2; ++i) const std::scoped_lock lock(m);
+      if (m.try_lock()) m.unlock();
+    });
+    on.run();
+    sync_wait(std::move(f));
+    CHECK(registry::executions().size() == 3);
+    registry::keep_executions(0);
+    CHECK(cs.statistics().executions == 3);
+  }
+
+  TEST_CASE("delegated_mutex: a plain thread blocks, and holds like any guard") {
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    delegated_mutex same{cs};
+    {
+      const std::scoped_lock lock(m);
+      CHECK_THROWS_AS(same.lock(), reentry_error);
+      CHECK_FALSE(same.try_lock());
+    }
+    REQUIRE(same.try_lock());
+    std::thread other([&] { const std::scoped_lock lock(m); });
+    support::wait_for_waiters(cs, 1);
+    same.unlock();
+    other.join();
+    CHECK(cs.statistics().executions == 3);
+  }
+
+  TEST_CASE("delegated_mutex: threads, fibers and coroutines") {
+    thread_pool pool(2);
+    critical_section cs;
+    delegated_mutex m{cs};
+    long n = 0;
+    constexpr int turns = 500;
+    async_scope scope{{.executor = pool}};
+    std::vector<std::thread> threads;
+    const auto lock_it = [&] {
+      for (int i = 0; i != turns; ++i) {
+        const std::scoped_lock lock(m);
+        ++n;
+      }
+    };
+    const auto ask = [&]() -> task<> {
+      for (int i = 0; i != turns; ++i) co_await cs.execute([&] { ++n; });
+    };
+    for (int i = 0; i != 4; ++i) {
+      scope.spawn(pool.spawn_fiber(lock_it));
+      scope.spawn(ask());
+    }
+    for (int i = 0; i != 2; ++i) threads.emplace_back(lock_it);
+    for (std::thread& t : threads) t.join();
+    sync_wait(scope.join());
+    CHECK(n == 10 * turns);
+    CHECK(cs.statistics().executions == static_cast<std::uint64_t>(n));
+  }
+
+  TEST_CASE("delegated_mutex: what breaks the contract says so in one line") {
+    const auto breaks = [](auto code) {
+      return support::in_child([&] {
+        loop on;
+        critical_section a{"a"};
+        critical_section b{"b"};
+        delegated_mutex ma{a};
+        delegated_mutex mb{b};
+        auto f = spawn_fiber(on, [&] { code(ma, mb); }, named("f"));
+        on.run();
+      });
+    };
+    SUBCASE("out of order") {
+      const auto end = breaks([](delegated_mutex& a, delegated_mutex& b) {
+        a.lock();
+        b.lock();
+        a.unlock();
+      });
+      CHECK(end.aborted);
+      CHECK(end.one_line());
+      CHECK(end.says("section \"a\": a delegated_mutex is unlocked before another one"));
+    }
+    SUBCASE("not locked") {
+      const auto end = breaks([](delegated_mutex& a, delegated_mutex&) { a.unlock(); });
+      CHECK(end.aborted);
+      CHECK(end.says("unlocked by who has not locked it"));
+    }
+    SUBCASE("by another fiber") {
+      const auto end = support::in_child([] {
+        loop on;
+        critical_section cs{"cs"};
+        delegated_mutex m{cs};
+        auto locks = spawn_fiber(on, [&] {
+          m.lock();
+          turnstile::await(yield());
+        });
+        auto unlocks = spawn_fiber(on, [&] { m.unlock(); });
+        on.run();
+      });
+      CHECK(end.aborted);
+      CHECK(end.says("unlocked by who has not locked it"));
+    }
+    SUBCASE("never unlocked") {
+      const auto end = breaks([](delegated_mutex&, delegated_mutex& b) { b.lock(); });
+      CHECK(end.aborted);
+      CHECK(end.says("section \"b\": a fiber ends while it holds a delegated_mutex"));
+    }
+    SUBCASE("destroyed while a thread holds it") {
+      const auto end = support::in_child([] {
+        critical_section cs{"cs"};
+        delegated_mutex m{cs};
+        m.lock();
+      });
+      CHECK(end.aborted);
+      CHECK(end.says("destroyed while a thread holds it"));
+    }
+  }
+}

@@ -1,0 +1,151 @@
+// fiber.cpp - schedules of fibers: a wait begins off the stack that waits, and what a fiber does between
+// lock and unlock is a body of the section, on whatever thread serves that.
+
+#include "schedule/lane.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <coroutine>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+using namespace schedule;
+using namespace turnstile;
+using detail::acq_rel;
+
+namespace {
+
+// Resumed by hand, once, on whatever thread; knows nothing of the library.
+class signal {
+ public:
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> h) noexcept {
+    void* none = nullptr;
+    return waiter_.compare_exchange_strong(none, h.address(), acq_rel, detail::acquire);
+  }
+  void await_resume() const noexcept {}
+
+  void give() noexcept {
+    void* const waiter = waiter_.exchange(this, acq_rel);
+    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
+  }
+
+ private:
+  atomic<void*> waiter_{nullptr};
+};
+
+struct place {
+  critical_section cs{section_options{.ring_capacity = 1}};
+  delegated_mutex m{cs};
+  guarded<int> n{0};
+
+  void lock_and_add() {
+    const std::scoped_lock lock(m);
+    n = n + 1;
+  }
+};
+
+}  // namespace
+
+TEST_SUITE("fiber") {
+  TEST_CASE("fiber: it is resumed while its wait begins") {
+    holds([] {
+      lane home;
+      signal s;
+      guarded<int> n{0};
+      auto f = spawn_fiber(home, [&] {
+        n = 1;
+        turnstile::await(s);
+        n = n + 1;
+        return static_cast<int>(n);
+      });
+      s.give();
+      require(sync_wait(std::move(f)) == 2, "a wrong result");
+    });
+  }
+
+  TEST_CASE("fiber: it ends while it is let go of") {
+    holds([] {
+      lane home;
+      atomic<int> ran{0};
+      auto f = spawn_fiber(home, [&] { ran.fetch_add(1, acq_rel); });
+      std::move(f).detach();
+    });
+  }
+
+  TEST_CASE("fiber: two lock, and each goes home") {
+    holds(
+        [] {
+          place p;
+          {
+            lane one;
+            lane other;
+            auto f = spawn_fiber(one, [&] { p.lock_and_add(); });
+            auto g = spawn_fiber(other, [&] { p.lock_and_add(); });
+            sync_wait(std::move(f));
+            sync_wait(std::move(g));
+          }
+          require(p.n == 2, "not once each");
+          require(!p.cs.statistics().held && p.cs.statistics().executions == 2, "not free");
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("fiber: one locks while a thread gives the section up") {
+    holds(
+        [] {
+          place p;
+          lane home;
+          std::optional<section_guard> busy = p.cs.try_lock();
+          busy->detach();
+          auto f = spawn_fiber(home, [&] { p.lock_and_add(); });
+          busy.reset();
+          sync_wait(std::move(f));
+          require(p.n == 1 && !p.cs.statistics().held, "not served");
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("fiber: its code waits inside, and goes on before the loop has left it") {
+    holds(
+        [] {
+          place p;
+          lane home;
+          signal s;
+          std::optional<section_guard> busy = p.cs.try_lock();
+          busy->detach();
+          auto f = spawn_fiber(home, [&] {
+            const std::scoped_lock lock(p.m);
+            p.n = p.n + 1;
+            turnstile::await(s);
+            p.n = p.n + 1;
+          });
+          together({[&] { busy.reset(); }, [&] { s.give(); }});
+          sync_wait(std::move(f));
+          require(p.n == 2 && !p.cs.statistics().held, "not served");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("fiber: it is asked to stop while it waits for its lock") {
+    holds(
+        [] {
+          place p;
+          lane home;
+          std::optional<section_guard> busy = p.cs.try_lock();
+          busy->detach();
+          auto f = spawn_fiber(home, [&] { p.lock_and_add(); }, {.stoppable = true});
+          f.request_stop();
+          busy.reset();
+          bool cancelled = false;
+          try {
+            sync_wait(std::move(f));
+          } catch (const operation_cancelled&) {
+            cancelled = true;
+          }
+          require(p.n == (cancelled ? 0 : 1) && !p.cs.statistics().held, "held by nobody");
+        },
+        {.most = {1, 1}});
+  }
+}
