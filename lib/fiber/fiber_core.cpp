@@ -25,12 +25,15 @@ scope_core* make_scope(bool stoppable) {
 fiber_core::fiber_core(work w, const fiber_options& options, const std::source_location& where)
     : borrowed_stack{&call_outside},
       job(&begin),
+      stack_(own_stack::make(options.stack_size, &run_work, this)),
       work_(w),
       at_(options.name, where),
       scope_(make_scope(options.stoppable)),
-      member_(scope_->members(), at_),
-      stack_(std::make_unique<own_stack>(options.stack_size, &run_work, this)),
-      coroutine_(drive(*this).its) {}
+      member_(scope_->members(), at_) {
+  coroutine_ = drive(*this).its;
+}
+
+void fiber_core::end_stack::operator()(own_stack* s) const noexcept { s->end(); }
 
 fiber_core::~fiber_core() {
   if (coroutine_) coroutine_.destroy();  // it never started
@@ -56,6 +59,18 @@ fiber_core::coroutine fiber_core::drive(fiber_core& f) {
   while (f.run()) co_await promise::pause{f};
 }
 
+// Inlined, as all between here and there: each return after a switch is mispredicted.
+inline void fiber_core::enter() noexcept {
+  watch_for_overflow();
+  thread_state& t = here();  // of the thread, which stays the same on this side
+  borrowed_stack* const stack_before = std::exchange(t.stack, this);
+  fiber_core* const fiber_before = std::exchange(t.fiber, this);
+  stack_->enter();
+  t.stack = stack_before;
+  t.fiber = fiber_before;
+  if (stack_->overflowed()) report_overflow(*this);
+}
+
 // True: the fiber waits. False: it has ended.
 bool fiber_core::run() noexcept {
   // Whatever is resumed on its stack goes to the thread's loop and not onto that stack.
@@ -66,17 +81,6 @@ bool fiber_core::run() noexcept {
     if (call_ == nullptr) return !has_ended_;
     std::exchange(call_, nullptr)(call_with_);
   }
-}
-
-void fiber_core::enter() noexcept {
-  watch_for_overflow();
-  thread_state& t = here();  // of the thread, which stays the same on this side
-  borrowed_stack* const stack_before = std::exchange(t.stack, this);
-  fiber_core* const fiber_before = std::exchange(t.fiber, this);
-  stack_->enter();
-  t.stack = stack_before;
-  t.fiber = fiber_before;
-  if (stack_->overflowed()) report_overflow(*this);
 }
 
 void fiber_core::run_work(void* self) noexcept {

@@ -57,7 +57,7 @@ void print(const fiber_core& f) noexcept {
 
 #if defined(TURNSTILE_ADDRESS_SANITIZER) || defined(TURNSTILE_THREAD_SANITIZER)
 
-void watch_this_thread() noexcept {}
+void install_here() noexcept {}
 
 #else
 
@@ -112,22 +112,18 @@ class handler_stack {
   bool installed_ = false;
 };
 
-void watch_this_thread() noexcept {
+void install_here() noexcept {
   static const bool installed = install_handler();
   if (installed) static thread_local handler_stack until_it_ends;
 }
 
 #endif
 
-constinit thread_local bool watched = false;
-
 }  // namespace
 
-void watch_for_overflow() noexcept {
-  if (watched) [[likely]]
-    return;
-  watched = true;
-  watch_this_thread();
+void watch_this_thread() noexcept {
+  here().watches_stacks = true;
+  install_here();
 }
 
 void report_overflow(const fiber_core& f) noexcept {

@@ -6,12 +6,17 @@
 // ends the way it would have without the handler. Sanitizers report overflows themselves.
 #pragma once
 
+#include <turnstile/detail/thread_state.hpp>
+
 namespace turnstile::detail {
 
-class fiber_core;
+void watch_this_thread() noexcept;
 
 // Before this thread enters a fiber's stack.
-void watch_for_overflow() noexcept;
+inline void watch_for_overflow() noexcept {
+  if (!here().watches_stacks) [[unlikely]]
+    watch_this_thread();
+}
 
 // Of a stack without a guard, once it has been left: prints the line and aborts.
 [[noreturn]] void report_overflow(const fiber_core& f) noexcept;

@@ -1,107 +1,71 @@
-// own_stack.cpp - switching, and saying so.
+// own_stack.cpp - the beginning and the end of a stack.
 
 #include "fiber/own_stack.hpp"
 
-#include <boost/context/detail/fcontext.hpp>
-#include <cstdint>
-#include <cstring>
-#include <cxxabi.h>
-#include <utility>
-
-#if defined(TURNSTILE_ADDRESS_SANITIZER)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#if defined(TURNSTILE_THREAD_SANITIZER)
-#include <sanitizer/tsan_interface.h>
-#endif
+#include <new>
 
 namespace turnstile::detail {
 
 namespace {
 
-namespace context = boost::context::detail;
-
 constexpr std::uint64_t untouched = 0x746f7563686d6524;  // in the lowest word of what has no guard
 
-// Declared const where it is, so it must not be called by what changes threads.
-void exchange_exceptions(exceptions_here& with) noexcept {
-  auto& of_thread = *reinterpret_cast<exceptions_here*>(abi::__cxa_get_globals());
-  std::swap(of_thread, with);
+// Stacks begin at different lines of their topmost page. If all began at the same one, those that wait
+// would compete for the same few places in the caches, which are chosen by these bits of the address.
+std::byte* place_in(const stack_memory& m) noexcept {
+  constexpr std::size_t places = 16;
+  constexpr std::size_t apart = 192;
+  const std::size_t number = (reinterpret_cast<std::uintptr_t>(m.bottom) / page_size()) % places;
+  constexpr std::size_t taken = (sizeof(own_stack) + cache_line - 1) / cache_line * cache_line;
+  return m.top() - number * apart - taken;
 }
 
 }  // namespace
 
-struct own_stack::entry {
-  static void run(context::transfer_t from) noexcept {
-    own_stack& s = *static_cast<own_stack*>(from.data);
-    s.outside_ = from.fctx;
-#if defined(TURNSTILE_ADDRESS_SANITIZER)
-    __sanitizer_finish_switch_fiber(nullptr, &s.outside_bottom_, &s.outside_size_);
-#endif
-    s.function_(s.argument_);
-#if defined(TURNSTILE_ADDRESS_SANITIZER)
-    __sanitizer_start_switch_fiber(nullptr, s.outside_bottom_, s.outside_size_);
-#endif
-#if defined(TURNSTILE_THREAD_SANITIZER)
-    __tsan_switch_to_fiber(s.outside_fiber_, 0);
-#endif
-    context::jump_fcontext(s.outside_, nullptr);
-  }
-};
-
-own_stack::own_stack(std::size_t size, function f, void* arg)
-    : memory_(take_stack(size)),
+own_stack::own_stack(const stack_memory& m, std::byte* top, function f, void* arg) noexcept
+    : inside_(make_place<&begin>(top, static_cast<std::size_t>(top - m.bottom))),
       function_(f),
       argument_(arg),
-      inside_(context::make_fcontext(memory_.top(), memory_.size, &entry::run)) {
-  if (!memory_.guarded) std::memcpy(memory_.bottom, &untouched, sizeof untouched);
-#if defined(TURNSTILE_THREAD_SANITIZER)
-  fiber_ = __tsan_create_fiber(0);
-#endif
+      memory_(m) {
+  if (!m.guarded) std::memcpy(m.bottom, &untouched, sizeof untouched);
 }
 
-own_stack::~own_stack() {
+own_stack* own_stack::make(std::size_t size, function f, void* arg) {
+  const stack_memory m = take_stack(size);
+  std::byte* const place = place_in(m);
+  return ::new (place) own_stack(m, place, f, arg);
+}
+
+void own_stack::end() noexcept {
+  const stack_memory m = memory_;
 #if defined(TURNSTILE_THREAD_SANITIZER)
   __tsan_destroy_fiber(fiber_);
 #endif
 #if defined(TURNSTILE_ADDRESS_SANITIZER)
-  __asan_unpoison_memory_region(memory_.bottom, memory_.size);
+  __asan_unpoison_memory_region(m.bottom, m.size);
 #endif
-  give_stack_back(memory_);
+  this->~own_stack();
+  give_stack_back(m);
 }
 
-void own_stack::enter() noexcept {
-  exchange_exceptions(exceptions_);
+void own_stack::begin(stack_place from, void* self) noexcept {
+  own_stack& s = *static_cast<own_stack*>(self);
+  s.outside_ = from;
 #if defined(TURNSTILE_ADDRESS_SANITIZER)
-  __sanitizer_start_switch_fiber(&outside_fake_, memory_.bottom, memory_.size);
+  __sanitizer_finish_switch_fiber(nullptr, &s.outside_bottom_, &s.outside_size_);
+#endif
+  s.function_(s.argument_);
+#if defined(TURNSTILE_ADDRESS_SANITIZER)
+  __sanitizer_start_switch_fiber(nullptr, s.outside_bottom_, s.outside_size_);
 #endif
 #if defined(TURNSTILE_THREAD_SANITIZER)
-  outside_fiber_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(fiber_, 0);
+  __tsan_switch_to_fiber(s.outside_fiber_, 0);
 #endif
-  inside_ = context::jump_fcontext(inside_, this).fctx;
-#if defined(TURNSTILE_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(outside_fake_, nullptr, nullptr);
-#endif
-  exchange_exceptions(exceptions_);
+  switch_to(s.outside_, nullptr);
 }
 
-void own_stack::leave() noexcept {
-#if defined(TURNSTILE_ADDRESS_SANITIZER)
-  __sanitizer_start_switch_fiber(&fake_, outside_bottom_, outside_size_);
-#endif
-#if defined(TURNSTILE_THREAD_SANITIZER)
-  __tsan_switch_to_fiber(outside_fiber_, 0);
-#endif
-  outside_ = context::jump_fcontext(outside_, nullptr).fctx;
-#if defined(TURNSTILE_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(fake_, &outside_bottom_, &outside_size_);
-#endif
-}
-
-bool own_stack::overflowed() const noexcept {
-  return !memory_.guarded && std::memcmp(memory_.bottom, &untouched, sizeof untouched) != 0;
+bool own_stack::is_lowest_word_touched() const noexcept {
+  return std::memcmp(memory_.bottom, &untouched, sizeof untouched) != 0;
 }
 
 }  // namespace turnstile::detail

@@ -37,10 +37,10 @@ struct stacks_of_a_size {
 
 // Never destroyed: fibers may still end while the process does.
 constinit mutex pool_lock;
-constinit std::array<stacks_of_a_size, std::numeric_limits<std::size_t>::digits> by_log2_of_size{};
+constinit std::array<stacks_of_a_size, std::numeric_limits<std::size_t>::digits + 1> by_width{};
 
 stacks_of_a_size& those_of(std::size_t size) noexcept {
-  return by_log2_of_size[static_cast<std::size_t>(std::countr_zero(size))];
+  return by_width[static_cast<std::size_t>(std::bit_width(size))];
 }
 
 bool put_guard(std::byte* page) noexcept {

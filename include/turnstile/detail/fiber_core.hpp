@@ -111,25 +111,29 @@ class fiber_core : public borrowed_stack, private job {
   };
   static coroutine drive(fiber_core& f);
   bool run() noexcept;
-  void enter() noexcept;
+  [[gnu::always_inline]] inline void enter() noexcept;
   void ended() noexcept;
 
-  work work_;
-  site at_;
   struct abandon_scope {
     void operator()(scope_core* s) const noexcept { s->abandon(); }
   };
-  const std::unique_ptr<scope_core, abandon_scope> scope_;
-  member_frame member_;
-  std::unique_ptr<own_stack> stack_;
-  handle coroutine_;
-  // Between leaving the stack and entering it again.
-  guarded<void*> wait_{nullptr};
+  struct end_stack {
+    void operator()(own_stack* s) const noexcept;
+  };
+
+  // What each switch needs, together.
+  std::unique_ptr<own_stack, end_stack> stack_;
+  guarded<void*> wait_{nullptr};  // between leaving the stack and entering it again
   guarded<wait_step> step_{nullptr};
   guarded<call> call_{nullptr};
   guarded<void*> call_with_{nullptr};
   bool has_ended_ = false;
   atomic<std::uint8_t> owners_{2};
+  const work work_;
+  handle coroutine_;
+  const site at_;
+  const std::unique_ptr<scope_core, abandon_scope> scope_;
+  member_frame member_;
 };
 
 class fiber_core::promise : public coroutine_promise {

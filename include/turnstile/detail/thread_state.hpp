@@ -48,6 +48,7 @@ struct thread_state {
   std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
   std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
+  bool watches_stacks = false;  // overflows of fibers' stacks are reported on this thread
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
