@@ -62,8 +62,8 @@ extern constinit thread_local thread_state this_thread_state asm("turnstile_this
 // thread_local across calls. A fiber may come back from a call on another thread. So the address is
 // asked for in a way that a call, which may change any memory, makes outdated.
 inline thread_state& here() noexcept {
-#if defined(TURNSTILE_ATOMIC_SEAM)
-  return this_thread_state;  // all of its threads are one
+#if defined(TURNSTILE_THREAD_SEAM)
+  return this_thread_state;  // a checker's threads are one
 #elif defined(__x86_64__) && defined(__ELF__)
   thread_state* at;
   asm("movq turnstile_this_thread_state@gottpoff(%%rip), %0\n\taddq %%fs:0, %0"
