@@ -80,7 +80,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] fiber_a
 ///            Its stack is freed when the function has returned. A fiber is not part of the chain of
 ///            awaits that spawned it
 template <class R>
-class [[nodiscard("dropping it detaches the fiber; say so with detach")]] fiber {
+class fiber {
  public:
   fiber(fiber&&) noexcept = default;
   fiber& operator=(fiber&&) noexcept = default;
@@ -90,8 +90,6 @@ class [[nodiscard("dropping it detaches the fiber; say so with detach")]] fiber 
 
   /// Asks the fiber to stop.
   void request_stop() noexcept { share_.get().scope().request_stop(); }
-
-  void detach() && noexcept { fiber(std::move(*this)); }
 
   auto operator co_await() && noexcept { return detail::fiber_awaiter<R>(std::move(share_)); }
 

@@ -92,9 +92,9 @@ TEST_SUITE("fiber") {
       list.push_back(n);
     };
     scope.spawn(ask(1));
-    spawn_fiber(on, [&] { lock_it(2); }).detach();
+    spawn_fiber(on, [&] { lock_it(2); });
     scope.spawn(ask(3));
-    spawn_fiber(on, [&] { lock_it(4); }).detach();
+    spawn_fiber(on, [&] { lock_it(4); });
     on.run();
     cs.post([&] { list.push_back(5); });
     busy.unlock();

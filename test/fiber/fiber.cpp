@@ -59,8 +59,7 @@ struct counts_its_copies {
 
 // An address in the calling function's frame, near enough.
 std::uintptr_t stack_here() {
-  const volatile char here = 0;
-  return reinterpret_cast<std::uintptr_t>(&here);
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
 }  // namespace
@@ -191,7 +190,7 @@ TEST_SUITE("fiber") {
     critical_section cs{"cs"};
     int ran = 0;
     const auto body = [&] {
-      spawn_fiber(on, [&] { turnstile::await(cs.execute([&] { ++ran; })); }).detach();
+      spawn_fiber(on, [&] { turnstile::await(cs.execute([&] { ++ran; })); });
       on.run();
       CHECK(ran == 0);
     };
@@ -352,8 +351,8 @@ TEST_SUITE("fiber") {
     loop on;
     support::unobserved errors;
     bool ran = false;
-    spawn_fiber(on, [&] { ran = true; }).detach();
-    spawn_fiber(on, [] { throw std::runtime_error("nobody waits"); }).detach();
+    spawn_fiber(on, [&] { ran = true; });
+    spawn_fiber(on, [] { throw std::runtime_error("nobody waits"); });
     {
       auto stopped = spawn_fiber(on, [] { turnstile::await(sleep_for(1h)); });
       stopped.request_stop();

@@ -26,7 +26,7 @@ void overflow() {
 
 void write_to_null() {
   turnstile::manual_executor here;
-  turnstile::spawn_fiber(here, [] {}).detach();
+  turnstile::spawn_fiber(here, [] {});
   here.run();
   *static_cast<volatile int*>(nullptr) = 1;
 }
