@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 namespace turnstile {
@@ -69,7 +70,8 @@ delegated_mutex::~delegated_mutex() {
 void delegated_mutex::lock() {
   fiber_core* const f = detail::here().fiber;
   if (f == nullptr) {
-    held_ = sync_wait(section_->lock({}, where_));
+    std::optional<section_guard> at_once = section_->try_lock(where_);
+    held_ = at_once ? std::move(*at_once) : sync_wait(section_->lock({}, where_));
     return;
   }
   new_hold hold(*f, *this, section_->core_, where_);
