@@ -1,6 +1,6 @@
 // asio.hpp - sections for programs on Asio: executions with completion tokens, and an executor.
 //
-// Needs Boost.Asio 1.81 or later; with TURNSTILE_ASIO_STANDALONE defined, Asio 1.24 without Boost. Not part
+// Needs Boost.Asio 1.81 or later; with TURNSTILE_ASIO_STANDALONE defined, Asio 1.22 without Boost. Not part
 // of turnstile.hpp.
 //
 // Behind it: detail/asio_operation.hpp, detail/asio_jobs.hpp.
@@ -33,9 +33,9 @@ concept section_like = is_section<T>;
 /// default and is no reference; it may be move-only. A body that returns an awaitable of any type but
 /// Asio's own is awaited with the section held and no thread held.
 ///
-/// A coroutine of type boost::asio::awaitable refuses to await anything but Asio's: with
-/// `use_awaitable` this is how it awaits a section, and with `async_execute(s, [&] { return t(); },
-/// use_awaitable)` a turnstile::task t, as part of a section.
+/// A coroutine of type boost::asio::awaitable refuses to await anything but Asio's own: with
+/// `use_awaitable` this is how it awaits a section, and how it awaits a turnstile::task, which the body
+/// returns. (Boost 1.81 itself cannot co_await what `deferred` gives if there is a value.)
 ///
 /// Runs on    the section's executor; without one, here, inside the call, if the section is idle, else on
 ///            the thread that is serving it. The call is not part of the chain that makes it: a body may
