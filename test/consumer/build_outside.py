@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Builds and runs main.cpp as a project outside this tree would, in one of the documented ways.
+"""Builds and runs a program as a project outside this tree would, in one of the documented ways.
 
     pkg-config   installs the library somewhere else and compiles with what pkg-config says
     cmake        the same through a CMake project; skipped where CMake is not installed
     subproject   has a Meson project that finds the library under its subprojects/
 
-Works in a directory of its own, which is gone afterwards. Ends with 77, which Meson shows as
+The program is main.cpp, or asio.cpp, which is skipped where Boost.Asio is not installed. Works in a directory of its own, which is gone afterwards. Ends with 77, which Meson shows as
 skipped, where a way cannot be tried.
 """
 
@@ -31,11 +31,19 @@ def run(*command, **options):
     return subprocess.run([str(word) for word in command], check=True, **options)
 
 
-def copy_project(way, work):
+def copy_project(args, work):
     project = work / "outside"
-    shutil.copytree(HERE / way, project)
-    shutil.copy(HERE / "main.cpp", project)
+    shutil.copytree(HERE / args.way, project)
+    shutil.copy(args.program, project / "main.cpp")
     return project
+
+
+def has_asio(compiler):
+    """Whether the compiler finds Boost.Asio, and not an older one than asio.hpp needs."""
+    asks = ("#include <boost/version.hpp>\n#include <boost/asio/recycling_allocator.hpp>\n"
+            "static_assert(BOOST_VERSION >= 108100);\n")
+    return subprocess.run([*compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-"], input=asks,
+                          text=True, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def install(build, work):
@@ -54,7 +62,7 @@ def try_pkg_config(args, work):
     program = work / "outside"
     # Other projects take warnings as seriously as this one does, and find its headers with -I.
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    run(*args.compiler, "-std=c++20", *strict, HERE / "main.cpp", *told.stdout.split(),
+    run(*args.compiler, "-std=c++20", *strict, args.program, *told.stdout.split(),
         "-o", program)
     return program
 
@@ -63,7 +71,7 @@ def try_cmake(args, work):
     if not shutil.which("cmake"):
         skip("CMake is not installed, so nothing is known about a CMake project.")
     install(args.build, work)
-    project = copy_project("cmake", work)
+    project = copy_project(args, work)
     out = work / "out"
     run("cmake", "-S", project, "-B", out, "-G", "Ninja",
         "-DCMAKE_CXX_COMPILER=" + ";".join(args.compiler))
@@ -72,7 +80,7 @@ def try_cmake(args, work):
 
 
 def try_subproject(args, work):
-    project = copy_project("subproject", work)
+    project = copy_project(args, work)
     (project / "subprojects").mkdir()
     (project / "subprojects" / "turnstile").symlink_to(args.source)
     out = work / "out"
@@ -92,6 +100,7 @@ def arguments():
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--sanitize", default="none", help="what the library was built with")
+    parser.add_argument("--program", type=HERE.joinpath, default=HERE / "main.cpp")
     parser.add_argument("compiler", nargs="+", help="the command, after --")
     return parser.parse_args()
 
@@ -100,6 +109,8 @@ def main():
     args = arguments()
     if args.sanitize != "none":
         skip("A library with sanitizers cannot be linked by a project that knows nothing of them.")
+    if args.program.name == "asio.cpp" and not has_asio(args.compiler):
+        skip("Boost.Asio 1.81 is not installed, so nothing is known about a program on it.")
     with tempfile.TemporaryDirectory() as work:
         try:
             run(WAYS[args.way](args, pathlib.Path(work)))

@@ -22,11 +22,8 @@
 // Proof     test/schedule (strand: a handle); test/section, test/fuzz
 #pragma once
 
-#include <turnstile/detail/body.hpp>
-#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
-#include <turnstile/detail/looking.hpp>
-#include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/detached.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
@@ -36,8 +33,6 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
-#include <new>
-#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -217,10 +212,11 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 };
 
 template <class Body>
-class submitted final : public submitted_result<body_result_t<Body>>, private request {
+class submitted final : public submitted_result<body_result_t<Body>>,
+                        public detached<Body, submitted<Body>, bodies::later> {
   using value = body_result_t<Body>;
   using base = submitted_result<value>;
-  static constexpr bool may_wait_ = waits<Body>;
+  using sent = detached<Body, submitted<Body>, bodies::later>;
 
  public:
   enum class purpose : bool { handle, nobody };
@@ -230,133 +226,29 @@ class submitted final : public submitted_result<body_result_t<Body>>, private re
             const std::source_location& where, purpose p)
       : base(section, site(options.name, where, options.exclusive_resource_access),
              p == purpose::handle ? base::running : base::dropped),
-        body_(std::forward<B>(body)) {
-    if (!options.uses.empty()) uses_ = options.uses;
-    request::work_ = &deliver;
-    request::home_ = {};
-    request::start = &begin_body;
-    request::back_to = nullptr;
-    request::may_wait = may_wait_;
-    request::accepted_at = 0;
-  }
+        sent(std::forward<B>(body), options.uses) {}
 
-  // What it is refused with, and then nothing was done; null if nothing. The body never runs inside
-  // the call.
+  // The body never runs inside the call.
   std::exception_ptr send(const execute_options& options) noexcept {
-    section_core& section = *this->section_;
-    std::optional<withdrawal_sources> asks;
     try {
-      if (may_withdraw(options)) refuse_if_withdrawn(section, asks.emplace(options));
-      claims_are_new_ = !uses_.empty() && claim(section, uses_, this->at_.exclusive());
-    } catch (const exclusive_access_error&) {
-      section.count_refusal();
-      return std::current_exception();
+      return sent::send(withdrawal_in(options));
     } catch (...) {
       return std::current_exception();
     }
-    std::exception_ptr refused = send_in_line(asks);
-    if (refused != nullptr && claims_are_new_) {
-      withdraw_claims(section, uses_, this->at_.exclusive());
-    }
-    return refused;
   }
 
   // After send refused it and nobody has a handle on it.
   void discard() noexcept { delete this; }
 
-  // For waiting_body.
+  // For detached.
   const site& place() const noexcept { return this->at_; }
   section_core& section() const noexcept { return *this->section_; }
-  void body_ended() noexcept { this->section_->body_finished(*this); }
   result<value>& got() noexcept { return this->got_; }
-  chain_frame*& left_behind() noexcept { return left_; }
   using base::body_over;
+  using base::end;
 
  private:
-  // Null: it is sent, and this may be gone.
-  std::exception_ptr send_in_line(const std::optional<withdrawal_sources>& asks) noexcept {
-    using admission = section_core::admission;
-    section_core& section = *this->section_;
-    const admission how = section.admit();
-    if (how == admission::full || how == admission::closed) return section.refusal(how);
-    section_core::place line{};
-    const arrival arrived = how == admission::in ? section.arrive(line) : arrival::outside;
-    if (arrived == arrival::closed) {
-      section.give_up_room();
-      return section.refusal(admission::closed);
-    }
-    if (section.watched()) [[unlikely]]
-      request::accepted_at = section.accept_watched(this->at_, uses_);
-    if (stand_in* const s = make_stand_in(asks, arrived == arrival::outside)) {
-      send_by(*s, arrived, line);
-      return nullptr;
-    }
-    if (arrived == arrival::outside) return std::make_exception_ptr(std::bad_alloc());
-    if (arrived == arrival::owner) {
-      section.post_first(line, *this);
-      return nullptr;
-    }
-    if (section.publish_only(*this, line) != section_core::published::closed) return nullptr;
-    if (section.recorded()) forget_execution(section, this->at_);
-    return section.refusal(admission::closed);
-  }
-
-  // Null: it needs none, or there was no memory for it.
-  stand_in* make_stand_in(const std::optional<withdrawal_sources>& asks, bool is_outside) noexcept {
-    if (!asks && !is_outside) return nullptr;
-    stand_in_ = detail::make_stand_in(*this, *this->section_, when_withdrawn);
-    if (stand_in_ != nullptr && asks) stand_in_->listen_to(*asks);
-    return stand_in_;
-  }
-
-  // This may be gone afterwards.
-  void send_by(stand_in& s, arrival arrived, section_core::place line) noexcept {
-    keep_new_claims();
-    if (!this->section_->put_in_line(s, arrived, line)) deliver(*this);
-  }
-
-  void keep_new_claims() noexcept {
-    if (std::exchange(claims_are_new_, false)) {
-      keep_claims(*this->section_, uses_, this->at_.exclusive());
-    }
-  }
-
-  static constexpr stand_in::calls when_withdrawn{
-      [](request& r) noexcept { static_cast<submitted&>(r).body_over(); }, nullptr};
-
-  ~submitted() override {
-    if (left_ != nullptr) drop_hold(*left_);
-  }
-
-  static outcome begin_body(request& r) noexcept {
-    auto& self = static_cast<submitted&>(r);
-    self.keep_new_claims();
-    if constexpr (may_wait_) {
-      return self.waiting_.start(self, self.body_, nullptr);
-    } else {
-      self.left_ = run_held(*self.section_, nullptr, self.at_, [&self] {
-        self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
-      });
-      self.body_over();
-      return outcome::finished;
-    }
-  }
-
-  static void deliver(job& j) noexcept {
-    auto& self = static_cast<submitted&>(static_cast<request&>(j));
-    if (self.stand_in_ != nullptr) [[unlikely]] {
-      if (std::exception_ptr why = self.stand_in_->let_go()) self.got_.fail(std::move(why));
-    }
-    self.end();
-  }
-
-  Body body_;
-  resource_list uses_;
-  bool claims_are_new_ = false;
-  stand_in* stand_in_ = nullptr;
-  chain_frame* left_ = nullptr;
-  [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, submitted>,
-                                           no_waiting_body> waiting_;
+  ~submitted() override = default;
 };
 
 // Makes handles.

@@ -1,0 +1,212 @@
+// asio_operation.hpp - an execution that an Asio handler waits for.
+#pragma once
+
+#include <turnstile/detail/asio_names.hpp>
+#include <turnstile/detail/detached.hpp>
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+// Without one of its own a handler gets the memory that Asio keeps for the threads that run it.
+template <class Handler>
+auto allocator_of(const Handler& handler) noexcept {
+  return asio::get_associated_allocator(handler, asio::recycling_allocator<void>());
+}
+
+// The last step, on the handler's executor.
+template <class R, class Handler>
+class asio_completion {
+ public:
+  asio_completion(Handler&& handler, result<R>& got) : handler_(std::move(handler)) {
+    error_ = got.error();
+    if (error_ == nullptr) take(got);
+  }
+
+  using allocator_type = decltype(allocator_of(std::declval<const Handler&>()));
+  allocator_type get_allocator() const noexcept { return allocator_of(handler_); }
+
+  void operator()() {
+    if constexpr (std::is_void_v<R>) {
+      std::move(handler_)(std::move(error_));
+    } else if (error_ != nullptr) {
+      std::move(handler_)(std::move(error_), R());
+    } else {
+      std::move(handler_)(std::exception_ptr(), std::move(*value_));
+    }
+  }
+
+ private:
+  using value = std::conditional_t<std::is_void_v<R>, nothing_yet, R>;
+
+  void take(result<R>& got) noexcept {
+    if constexpr (!std::is_void_v<R>) {
+      try {
+        value_.emplace(got.take());
+      } catch (...) {
+        error_ = std::current_exception();
+      }
+    }
+  }
+
+  Handler handler_;
+  std::exception_ptr error_;
+  std::optional<value> value_;
+};
+
+// Lives where the handler's allocator says, from the initiating call until the section is left. Then what
+// is left of it goes to the executor, which frees that if it ends without running it.
+template <class Body, class Handler>
+class asio_operation final
+    : public detached<Body, asio_operation<Body, Handler>, bodies::here_too> {
+  using value = body_result_t<Body>;
+  using base = detached<Body, asio_operation, bodies::here_too>;
+  using allocator = typename std::allocator_traits<decltype(allocator_of(
+      std::declval<const Handler&>()))>::template rebind_alloc<asio_operation>;
+
+ public:
+  static asio_operation& make(section_core& section, Body&& body, const resource_list& uses,
+                              const site& at, Handler&& handler) {
+    allocator memory(allocator_of(handler));
+    asio_operation* const place = std::allocator_traits<allocator>::allocate(memory, 1);
+    try {
+      return *::new (static_cast<void*>(place))
+          asio_operation(section, std::move(body), uses, at, std::move(handler));
+    } catch (...) {
+      std::allocator_traits<allocator>::deallocate(memory, place, 1);
+      throw;
+    }
+  }
+
+  void refuse(std::exception_ptr error) noexcept {
+    got_.fail(std::move(error));
+    end();
+  }
+
+  // For detached.
+  section_core& section() const noexcept { return section_; }
+  const site& place() const noexcept { return at_; }
+  result<value>& got() noexcept { return got_; }
+  void body_over() noexcept {}
+  // Without memory for the post this ends the program: the handler would be lost.
+  void end() noexcept {
+    asio_completion<value, Handler> last(std::move(handler_), got_);
+    const work by = std::move(works_);
+    allocator memory(last.get_allocator());
+    std::destroy_at(this);
+    std::allocator_traits<allocator>::deallocate(memory, this, 1);
+    asio::post(by.get_executor(), std::move(last));
+  }
+
+  bool is_stoppable() const noexcept { return slot().is_connected(); }
+  // Asio does not say when the last signal comes, so the slot shares what it stops.
+  std::stop_token stop() {
+    std::stop_source source;
+    slot().assign([source](asio::cancellation_type_t type) mutable {
+      if (type != asio::cancellation_type::none) source.request_stop();
+    });
+    return source.get_token();
+  }
+
+ private:
+  using work = asio::executor_work_guard<asio::associated_executor_t<Handler>>;
+
+  asio_operation(section_core& section, Body&& body, const resource_list& uses, const site& at,
+                 Handler&& handler)
+      : base(std::move(body), uses),
+        section_(section),
+        at_(at),
+        works_(asio::get_associated_executor(handler)),
+        handler_(std::move(handler)) {}
+
+  auto slot() const noexcept { return asio::get_associated_cancellation_slot(handler_); }
+
+  section_core& section_;
+  site at_;
+  result<value> got_;
+  work works_;  // the executor, which does not run out of work meanwhile
+  Handler handler_;
+};
+
+// What a call of async_execute asks for, kept until it is started.
+struct asio_request {
+  asio_request(section_core& s, const execute_options& options, const std::source_location& where)
+      : section(&s),
+        at(options.name, where, options.exclusive_resource_access),
+        uses(options.uses),
+        withdrawn_by(withdrawal_in(options)) {}
+
+  section_core* section;
+  site at;
+  resource_list uses;
+  std::optional<withdrawal_sources> withdrawn_by;
+};
+
+struct start_asio_operation {
+  template <class Handler, class Body>
+  void operator()(Handler&& handler, asio_request&& asked, Body&& body) const {
+    using call = std::decay_t<Body>;
+    using waiting = std::decay_t<Handler>;
+    if constexpr (!waits<call>) {
+      result<body_result_t<call>> got;
+      if (runs_at_once(asked, body, got)) {
+        using last = asio_completion<body_result_t<call>, waiting>;
+        const auto to = asio::get_associated_executor(handler);
+        return asio::post(to, last(std::move(handler), got));
+      }
+    }
+    auto& o = asio_operation<call, waiting>::make(*asked.section, std::move(body), asked.uses,
+                                                  asked.at, std::move(handler));
+    if (std::exception_ptr refused = o.send(asked.withdrawn_by)) o.refuse(std::move(refused));
+  }
+
+ private:
+  // A section that is idle, and an execution that nothing more is known of: spares the operation, which is
+  // a third of the time. False: it has not run.
+  template <class Body, class R>
+  static bool runs_at_once(const asio_request& asked, Body& body, result<R>& got) noexcept {
+    section_core& section = *asked.section;
+    section_core::place line;
+    if (asked.withdrawn_by || !asked.uses.empty() || section.special()) return false;
+    if (section.try_arrive(line) != arrival::owner) return false;
+    chain_frame* const left = run_held(section, nullptr, asked.at, [&] {
+      got.run([&]() -> decltype(auto) { return std::invoke(body); });
+    });
+    section.leave(line);  // the section may be gone
+    if (left != nullptr) drop_hold(*left);
+    return true;
+  }
+};
+
+template <class T>
+inline constexpr bool is_asio_awaitable = false;
+template <class T, class Executor>
+inline constexpr bool is_asio_awaitable<asio::awaitable<T, Executor>> = true;
+
+template <class R>
+constexpr void require_a_value_beside_errors() noexcept {
+  static_assert(!std::is_reference_v<R>,
+                "A handler gets a value also beside an error, and then there is nothing to refer to. "
+                "Return a pointer.");
+  static_assert(std::is_void_v<R> || std::is_reference_v<R> || std::is_default_constructible_v<R>,
+                "A handler gets a value also beside an error. Return a type with a default, such as "
+                "a std::optional of this one.");
+}
+
+// The signature of a completion that gives an R.
+template <class R>
+struct asio_signature {
+  using type = void(std::exception_ptr, R);
+};
+template <>
+struct asio_signature<void> {
+  using type = void(std::exception_ptr);
+};
+
+}  // namespace turnstile::detail

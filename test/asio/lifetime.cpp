@@ -1,0 +1,167 @@
+// lifetime.cpp - where an operation lives, and what becomes of it when its context ends first.
+
+#include "asio/told.hpp"
+#include "support/counted.hpp"
+#include "support/hold.hpp"
+
+#include <turnstile/asio.hpp>
+#include <turnstile/turnstile.hpp>
+
+#include <boost/asio.hpp>
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <memory>
+#include <new>
+#include <optional>
+
+using namespace turnstile;
+namespace asio = boost::asio;
+using support::counted;
+using support::hold;
+using support::told;
+
+namespace {
+
+struct tally {
+  int taken = 0;
+  int given_back = 0;
+};
+
+template <class T>
+struct counting {
+  using value_type = T;
+
+  explicit counting(tally& t) noexcept : counts(&t) {}
+  template <class U>
+  counting(const counting<U>& other) noexcept : counts(other.counts) {}
+
+  T* allocate(std::size_t n) {
+    ++counts->taken;
+    return std::allocator<T>().allocate(n);
+  }
+  void deallocate(T* p, std::size_t n) noexcept {
+    ++counts->given_back;
+    std::allocator<T>().deallocate(p, n);
+  }
+
+  template <class U>
+  bool operator==(const counting<U>& other) const noexcept {
+    return counts == other.counts;
+  }
+
+  tally* counts;
+};
+
+template <class Handler>
+auto counted_by(tally& t, Handler h) {
+  return asio::bind_allocator(counting<int>(t), std::move(h));
+}
+
+template <class T>
+struct refusing : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = refusing<U>;
+  };
+  refusing() = default;
+  template <class U>
+  refusing(const refusing<U>&) noexcept {}
+  T* allocate(std::size_t) { throw std::bad_alloc(); }
+};
+
+}  // namespace
+
+TEST_SUITE("asio") {
+  TEST_CASE("allocator: what waits lives in the handler's memory, all of which is given back") {
+    asio::io_context io;
+    critical_section cs;
+    tally t;
+    told<int> heard;
+    section_guard guard = hold(cs);
+    async_execute(cs, [] { return 1; }, counted_by(t, asio::bind_executor(io, heard.handler())));
+    CHECK(t.taken == 1);
+    CHECK(t.given_back == 0);
+    guard.unlock();
+    CHECK(t.given_back == 1);  // before what goes to the executor takes some
+    CHECK(t.taken == 2);
+    io.run();
+    CHECK(heard.value == 1);
+    CHECK(t.given_back == 2);
+  }
+
+  TEST_CASE("allocator: nothing is taken before it is given back when the handler is called") {
+    asio::io_context io;
+    critical_section cs;
+    tally t;
+    int open_at_the_call = -1;
+    async_execute(cs, [] {}, counted_by(t, asio::bind_executor(io, [&](std::exception_ptr) {
+                    open_at_the_call = t.taken - t.given_back;
+                  })));
+    io.run();
+    CHECK(open_at_the_call == 0);
+    CHECK(t.taken == 1);
+  }
+
+  TEST_CASE("allocator: one that refuses refuses the call, and nothing was done") {
+    critical_section cs;
+    section_guard guard = hold(cs);
+    CHECK_THROWS_AS(async_execute(cs, [] {}, asio::bind_allocator(refusing<int>(),
+                                                                 [](std::exception_ptr) {})),
+                    std::bad_alloc);
+    CHECK(cs.statistics().waiters == 0);
+  }
+
+  TEST_CASE("a context that ends takes along what it has not run: handler, value and error") {
+    tally t;
+    int calls = 0;
+    {
+      critical_section cs;
+      auto io = std::make_optional<asio::io_context>();
+      const auto heard = [&, held = counted(1)](std::exception_ptr, auto&&...) { ++calls; };
+      async_execute(cs, [] { return std::make_unique<counted>(2); },
+                    counted_by(t, asio::bind_executor(*io, heard)));
+      async_execute(cs, []() -> std::unique_ptr<counted> { throw counted(3); },
+                    counted_by(t, asio::bind_executor(*io, heard)));
+      section_guard guard = hold(cs);
+      async_execute(cs, [held = counted(4)] {}, counted_by(t, asio::bind_executor(*io, heard)));
+      guard.unlock();
+      io.reset();
+    }
+    CHECK(calls == 0);
+    CHECK(t.taken == t.given_back);
+    CHECK(counted::alive() == 0);
+  }
+
+  TEST_CASE("a context that ends takes along a coroutine of its own that was to go on") {
+    critical_section cs;
+    bool went_on = false;
+    {
+      asio::io_context io;
+      section_guard guard = hold(cs);
+      asio::co_spawn(
+          io,
+          [&]() -> asio::awaitable<void> {
+            const counted mine(5);
+            co_await async_execute(cs, [] {}, asio::use_awaitable);
+            went_on = true;
+          },
+          asio::detached);
+      io.poll();
+      guard.unlock();
+      CHECK(counted::alive() == 1);
+    }
+    CHECK_FALSE(went_on);
+    CHECK(counted::alive() == 0);
+  }
+
+  TEST_CASE("what is deferred and never started does nothing") {
+    critical_section cs;
+    {
+      auto later = async_execute(cs, [held = counted(6)] {}, asio::deferred);
+      auto awaited = async_execute(cs, [] {}, asio::use_awaitable);
+      CHECK(counted::alive() == 1);
+    }
+    CHECK(counted::alive() == 0);
+    CHECK(cs.statistics().executions == 0);
+  }
+}
