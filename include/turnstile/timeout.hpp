@@ -75,9 +75,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
     prepare_timers();
     child_.emplace(std::forward<A>(waiting_));
     limit_.arm(h, 1);
-    limit_.below().enter(h);
+    stop_region& below = limit_.below();
+    below.enter(h);
     limit_.begin(time_);
-    child_->run(limit_, 0, limit_.below().frame());
+    child_->run(limit_, 0, below.frame(), below.outside());
     return !limit_.arrive();
   }
 

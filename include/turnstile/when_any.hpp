@@ -76,9 +76,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
     std::apply([&](A&... a) { children_.emplace(std::forward<A>(a)...); }, waiting_);
     ends_.arm(h, sizeof...(A));
     ends_.below().enter(h);
-    chain_frame* const below = ends_.below().frame();
+    stop_region& below = ends_.below();
     std::size_t which = 0;
-    std::apply([&](auto&... c) { (c.run(ends_, which++, below), ...); }, *children_);
+    std::apply(
+        [&](auto&... c) { (c.run(ends_, which++, below.frame(), below.outside()), ...); },
+        *children_);
     return !ends_.arrive();
   }
 
@@ -123,9 +125,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
     for (auto&& a : waiting_) children_.emplace_back(std::move(a));
     ends_.arm(h, children_.size());
     ends_.below().enter(h);
-    chain_frame* const below = ends_.below().frame();
+    stop_region& below = ends_.below();
     std::size_t which = 0;
-    for (one& c : children_) c.run(ends_, which++, below);
+    for (one& c : children_) c.run(ends_, which++, below.frame(), below.outside());
     return !ends_.arrive();
   }
 

@@ -34,11 +34,14 @@ class chain_promise {
   }
 
   // The coroutine runs on this thread from here on.
-  void enter() noexcept { outer_ = std::exchange(here().chain, std::exchange(chain_, nullptr)); }
+  void enter() noexcept {
+    alone_ = here().chain == chain_;
+    outer_ = std::exchange(here().chain, std::exchange(chain_, nullptr));
+  }
 
   // It ends here. What it still holds can be had from take_left.
   void finish() noexcept {
-    chain_frame* const mine = std::exchange(here().chain, std::exchange(outer_, nullptr));
+    chain_frame* const mine = std::exchange(here().chain, left_to_others());
     if (mine == base_) [[likely]] {
       drop(mine);
     } else {
@@ -60,10 +63,21 @@ class chain_promise {
   }
 
  private:
+  // What the thread had. The library resumes a coroutine with nothing on the thread but its own chain;
+  // that ends with it, and who awaits it may be somebody else's coroutine, which takes what it finds: the
+  // chain that this one started on, which is the awaiter's.
+  chain_frame* left_to_others() noexcept {
+    chain_frame* const outer = std::exchange(outer_, nullptr);
+    if (!alone_ || outer == base_) return outer;
+    drop(outer);
+    return share(base_);
+  }
+
   chain_frame* chain_ = nullptr;  // while suspended; owned share
   chain_frame* outer_ = nullptr;  // while running: what the thread had
   chain_frame* left_ = nullptr;   // after the end: guards not yet unlocked
   chain_frame* base_ = nullptr;   // what it started on; owned share
+  bool alone_ = false;            // what the thread had is the coroutine's own chain
 };
 
 // Adds the chain's coming and going to an awaiter. A is the awaiter or a reference to it.

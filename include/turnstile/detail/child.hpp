@@ -71,10 +71,14 @@ class child : private branch_end {
 
   // Takes over a share of the parent's chain.
   void run(Siblings& siblings, std::size_t which, chain_frame* chain) {
+    run(siblings, which, chain, chain);
+  }
+  // The same on top of the parent's chain.
+  void run(Siblings& siblings, std::size_t which, chain_frame* chain, chain_frame* parents) {
     siblings_ = &siblings;
     which_ = which;
     if (chain != nullptr) chain = side_by_side(chain);
-    branch_.prepare(got_, *this, chain);
+    branch_.prepare(got_, *this, chain, parents);
     branch_.run();
   }
 

@@ -32,7 +32,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (arrived_ != arrival::owner || must_hop() || section_->watched()) return false;
     keep_uses();
     section_->hold_first(line_);
-    if (!turn_is_over()) return true;
+    if (!begins_anew()) return true;
     phase_ = phase::served;
     return false;
   }
@@ -49,11 +49,11 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     }
     section_core& section = *section_;  // this may be gone after publishing
     if (arrived_ == arrival::owner) {
-      return !section.serve_first(line_, *this, own) || stay_here(h);
+      return !section.serve_first(line_, *this, own) || own_here(h);
     }
     switch (section.publish(*this, line_, own)) {
       case section_core::published::waiting: return true;
-      case section_core::published::own_served: return stay_here(h);
+      case section_core::published::own_served: return own_here(h);
       case section_core::published::closed: break;
     }
     refuse_late();
@@ -65,12 +65,29 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
       std::rethrow_exception(std::move(refusal_));
     return std::apply(
         [this](Data*... data) {
-          return Guard(guard_access::own(*section_, *std::exchange(hold_, nullptr)), data...);
+          return Guard(own(), data...);
         },
         data_);
   }
 
  private:
+  // The coroutine goes on by a resumption. A guard belongs to what its thread is doing for the library,
+  // and where that is nothing, to everything that thread will ever do: nobody hears when a coroutine of
+  // another library suspends. A resumption gives the thread its chain back then.
+  static bool begins_anew() noexcept { return turn_is_over() || !resumes_here(); }
+
+  template <class P>
+  bool own_here(std::coroutine_handle<P> h) noexcept {
+    give_up_waiting();
+    return begins_anew() && give_turn(h);
+  }
+
+  section_guard own() noexcept {
+    section_guard guard = guard_access::own(*section_, *std::exchange(hold_, nullptr));
+    if (!resumes_here()) guard.detach();  // somebody took the result out on a thread of their own
+    return guard;
+  }
+
   static outcome grant(request& r) noexcept {
     auto& self = static_cast<lock_awaiter&>(r);
     self.turn_has_come();

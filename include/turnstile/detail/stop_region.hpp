@@ -37,6 +37,8 @@ class stop_region {
 
   // What runs below starts on this. It lives until leave.
   chain_frame* frame() noexcept { return &*frame_; }
+  // What the coroutine runs on.
+  chain_frame* outside() noexcept { return frame_->parent; }
 
   void request_stop() noexcept { source_.request_stop(); }
   bool surroundings_stopped() const noexcept { return surroundings_.stop_requested(); }

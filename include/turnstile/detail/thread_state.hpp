@@ -136,6 +136,9 @@ class trampoline {
   guarded<job*> last_{nullptr};
 };
 
+// This thread is inside a resumption, a job or a sync_wait, which gives it back the chain it had.
+inline bool resumes_here() noexcept { return here().bounce != nullptr; }
+
 // Does the job's work on this thread, never nested in another resumption.
 inline void bounce(job& j) noexcept {
   if (trampoline* const t = here().bounce) {

@@ -1,0 +1,524 @@
+// any_coroutine.cpp - every coroutine type may await everything, whatever it does to what it awaits.
+
+#include "support/coroutine_types.hpp"
+#include "support/foreign.hpp"
+#include "support/gate.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+#include "support/stack_meter.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+using namespace turnstile;
+using support::foreign;
+using support::gate;
+using support::lazy;
+using support::loop;
+using support::own_frames;
+using support::own_loop;
+using support::steps;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct world {
+  critical_section cs{"first"};
+  critical_section other{"second"};
+  synchronized<int> number{0};
+  std::vector<int> list;
+};
+
+task<int> child(world& w) {
+  w.list.push_back(5);
+  co_return co_await w.cs.execute([] { return 6; });
+}
+
+template <class How>
+lazy<How, int> of_its_own_kind(own_loop&, world& w) {
+  co_return co_await w.cs.execute([] { return 20; });
+}
+
+template <class How>
+lazy<How> everything(own_loop& home, world& w) {
+  std::vector<int>& list = w.list;
+  co_await w.cs.execute([&] { list.push_back(1); });
+  list.push_back(co_await w.cs.execute([] { return 2; }));
+  auto execution = w.cs.execute([] { return 3; });
+  list.push_back(co_await std::move(execution));
+  {
+    const section_guard g = co_await w.cs.lock();
+    list.push_back(4);
+  }
+  list.push_back(co_await child(w));
+  auto handle = w.cs.submit([] { return 7; });
+  list.push_back(co_await handle);
+  list.push_back(co_await w.cs.submit([] { return 8; }));
+  auto waiting_body = [&w] { return w.other.execute([] { return 9; }); };
+  list.push_back(co_await w.cs.execute(waiting_body));
+  co_await execute(std::tie(w.cs, w.other), [&] { list.push_back(10); });
+  auto positive = [](const int& n) { return n > 0; };
+  w.number.post([](int& n) { n = 11; });
+  list.push_back(co_await w.number.execute_when(positive, [](int& n) { return n; }));
+  auto both =
+      co_await when_all(w.cs.execute([] { return 12; }), w.other.execute([] { return 13; }));
+  list.push_back(std::get<0>(both));
+  list.push_back(std::get<1>(both));
+  const auto first_end = co_await when_any(w.cs.execute([] { return 14; }), sleep_for(1h));
+  list.push_back(std::get<0>(first_end.value));
+  list.push_back(co_await timeout(w.cs.execute([] { return 15; }), 1h));
+  auto first = w.other.execute([] { return 16; });
+  list.push_back(co_await w.cs.execute(after(std::move(first)), [](int n) { return n; }));
+  co_await sleep_for(0ms);
+  co_await yield();
+  {
+    auto g = co_await w.number.lock();
+    *g = 17;
+    list.push_back(*g);
+  }
+  async_scope scope;
+  auto spawned = [](world& v) -> task<> { co_await v.cs.execute([&v] { v.list.push_back(18); }); };
+  scope.spawn(spawned(w));
+  co_await scope.join();
+  co_await w.other.close();
+  try {
+    co_await w.other.execute([] {});
+  } catch (const section_closed&) {
+    list.push_back(19);
+  }
+  list.push_back(co_await of_its_own_kind<How>(home, w));
+}
+
+const std::vector<int> all_of_it = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                    11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+
+template <class Lazy>
+void run_to_its_end(own_loop& home, const Lazy& l) {
+  while (!l.done()) {
+    home.run();
+    std::this_thread::yield();
+  }
+  l.rethrow();
+}
+
+template <class How>
+lazy<How> ask(own_loop&, critical_section& cs, execute_options how, bool& over) {
+  co_await cs.execute([] {}, how);
+  over = true;
+}
+
+template <class How>
+lazy<How> throw_inside(own_loop&, critical_section& cs) {
+  co_await cs.execute([] { throw std::runtime_error("of the body"); });
+}
+
+// Asks for what it has a guard on. True: it was refused, and goes on.
+template <class How>
+lazy<How, bool> ask_again(own_loop&, critical_section& cs) {
+  try {
+    co_await cs.execute([] {});
+  } catch (const reentry_error&) {
+    co_return true;
+  }
+  co_return false;
+}
+
+template <class How>
+lazy<How> lock_and_ask_again(own_loop& home, critical_section& cs, bool& refused) {
+  const section_guard g = co_await cs.lock();
+  refused = co_await ask_again<How>(home, cs);
+}
+
+template <class How>
+lazy<How> wait_for(own_loop&, gate& g) {
+  co_await g;
+}
+
+template <class Lock, class How>
+lazy<How> lock_and_wait(own_loop&, Lock& cs, gate& g) {
+  const auto guard = co_await cs.lock();
+  co_await g;
+}
+
+enum class ending { when_any, timeout };
+
+template <class How>
+lazy<How> wait_below_then_enter(own_loop&, ending way, critical_section& first,
+                                critical_section& second, bool& over) {
+  if (way == ending::when_any) {
+    co_await when_any(first.execute([] {}), sleep_for(1h));
+  } else {
+    co_await timeout(first.execute([] {}), 1h);
+  }
+  co_await second.execute([] {});
+  over = true;
+}
+
+// Asks for `outer` after a wait for `inner` in a task. True: it was refused.
+template <class How>
+lazy<How, bool> wait_in_task_then_ask(own_loop&, critical_section& inner, critical_section& outer) {
+  auto wait = [](critical_section& cs) -> task<> { co_await cs.execute([] {}); };
+  co_await wait(inner);
+  try {
+    co_await outer.execute([] {});
+  } catch (const reentry_error&) {
+    co_return true;
+  }
+  co_return false;
+}
+
+foreign enter(critical_section& cs, bool& over) {
+  co_await cs.execute([] {});
+  over = true;
+}
+
+foreign note_home(critical_section& cs, const loop& home, std::vector<bool>& at_home) {
+  co_await cs.execute([] {});
+  at_home.push_back(home.here());
+  const section_guard g = co_await cs.lock();
+  at_home.push_back(home.here());
+  co_await when_all(sleep_for(0ms), []() -> task<> { co_return; }());
+  at_home.push_back(home.here());
+}
+
+steps counted(critical_section& cs, int n) {
+  for (int i = 0; i != n; ++i) {
+    co_yield co_await cs.execute([i] { return i; });
+  }
+}
+
+steps guarded(critical_section& cs) {
+  const section_guard g = co_await cs.lock();
+  co_yield 1;
+}
+
+}  // namespace
+
+#define EVERY_KIND                                                                   \
+  support::as_it_is, support::by_value, support::by_reference, support::type_erased, \
+      support::at_home
+
+TEST_SUITE("path") {
+  TEST_CASE_TEMPLATE("any coroutine: may await everything", How, EVERY_KIND) {
+    own_loop home;
+    world w;
+    const int before = own_frames::made;
+    const lazy<How> all = everything<How>(home, w);
+    CHECK(w.list.empty());
+    all.start();
+    run_to_its_end(home, all);
+    CHECK(w.list == all_of_it);
+    CHECK(own_frames::made == before + 2);  // its own; the library wants none from there
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: may await everything, and wait for it", How, EVERY_KIND) {
+    own_loop home;
+    world w;
+    const lazy<How> all = everything<How>(home, w);
+    section_guard busy = support::hold(w.cs);
+    all.start();
+    CHECK(w.list.empty());
+    CHECK(w.cs.statistics().waiters == 1);
+    const std::jthread other([&] { busy.unlock(); });
+    run_to_its_end(home, all);
+    CHECK(w.list == all_of_it);
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: may await everything beside others on a pool", How,
+                     EVERY_KIND) {
+    thread_pool pool{2};
+    own_loop home;
+    world w;
+    std::atomic<bool> over{false};
+    async_scope scope{{.executor = pool}};
+    auto beside = [](critical_section& cs, const std::atomic<bool>& end) -> task<> {
+      while (!end.load()) {
+        co_await cs.execute([] {});
+        co_await yield();
+      }
+    };
+    scope.spawn(beside(w.cs, over));
+    const lazy<How> all = everything<How>(home, w);
+    auto start = [](const lazy<How>& l) -> task<> {
+      l.start();
+      co_return;
+    };
+    scope.spawn(start(all));
+    run_to_its_end(home, all);
+    over.store(true);
+    sync_wait(scope.join());
+    CHECK(w.list == all_of_it);
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: gets what its body throws", How, EVERY_KIND) {
+    own_loop home;
+    critical_section cs;
+    const lazy<How> idle = throw_inside<How>(home, cs);
+    idle.start();
+    CHECK_THROWS_AS(run_to_its_end(home, idle), std::runtime_error);
+    section_guard busy = support::hold(cs);
+    const lazy<How> queued = throw_inside<How>(home, cs);
+    queued.start();
+    busy.unlock();
+    CHECK_THROWS_AS(run_to_its_end(home, queued), std::runtime_error);
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: is withdrawn by the token of the thread it began on", How,
+                     EVERY_KIND) {
+    own_loop home;
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    bool over = false;
+    std::optional<lazy<How>> waiter;
+    std::jthread thread([&](const std::stop_token& token) {
+      waiter.emplace(ask<How>(home, cs, {.stop = token}, over));
+      waiter->start();
+    });
+    support::wait_for_waiters(cs, 1);
+    thread.request_stop();
+    thread.join();
+    CHECK_THROWS_AS(run_to_its_end(home, *waiter), operation_cancelled);
+    CHECK_FALSE(over);
+    CHECK(cs.statistics().held);
+    CHECK(cs.statistics().withdrawn == 1);
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: is refused what it has a guard on, and goes on", How,
+                     support::as_it_is, support::by_value, support::by_reference,
+                     support::type_erased) {
+    own_loop home;
+    critical_section cs;
+    bool refused = false;
+    const lazy<How> idle = lock_and_ask_again<How>(home, cs, refused);
+    idle.start();
+    CHECK(idle.done());
+    CHECK(std::exchange(refused, false));
+    section_guard busy = support::hold(cs);
+    const lazy<How> queued = lock_and_ask_again<How>(home, cs, refused);
+    queued.start();
+    busy.unlock();
+    CHECK(queued.done());
+    CHECK(refused);
+  }
+
+  TEST_CASE("any coroutine: one that a plain body starts is refused the body's section") {
+    own_loop home;
+    critical_section cs;
+    std::optional<lazy<support::as_it_is, bool>> asks;
+    sync_wait(cs.execute([&] {
+      asks.emplace(ask_again<support::as_it_is>(home, cs));
+      asks->start();
+    }));
+    REQUIRE(asks->done());
+    CHECK(asks->await_resume());
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: may be what a body returns, with its result", How,
+                     support::as_it_is, support::by_value, support::type_erased) {
+    own_loop home;
+    critical_section cs;
+    critical_section inner;
+    auto again = [&] { return ask_again<How>(home, cs); };
+    CHECK(sync_wait(cs.execute(again)));
+    auto again_in_task = [&]() -> task<bool> { co_return co_await ask_again<How>(home, cs); };
+    CHECK(sync_wait(cs.execute(again_in_task)));
+    auto other = [&] { return ask_again<How>(home, inner); };
+    CHECK_FALSE(sync_wait(cs.execute(other)));
+    section_guard busy = support::hold(inner);
+    auto handle = cs.submit(other);
+    support::wait_for_waiters(inner, 1);
+    CHECK(cs.statistics().held);
+    busy.unlock();
+    CHECK_FALSE(sync_wait(std::move(handle)));
+  }
+
+  // --- where it goes on ---------------------------------------------------------------------------
+
+  TEST_CASE("any coroutine: on an executor, it comes back there") {
+    loop home;
+    critical_section cs;
+    std::vector<bool> at_home;
+    section_guard busy = support::hold(cs);
+    std::optional<foreign> f;
+    async_scope scope{{.executor = home}};
+    auto start = [&]() -> task<> {
+      f.emplace(note_home(cs, home, at_home));
+      co_return;
+    };
+    scope.spawn(start());
+    home.run();
+    busy.unlock();
+    CHECK(at_home.empty());
+    while (!f->done()) home.run();
+    CHECK(at_home == std::vector<bool>(3, true));
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("any coroutine: one that keeps to a loop of its own goes on in its loop alone") {
+    own_loop home;
+    critical_section cs;
+    bool over = false;
+    section_guard busy = support::hold(cs);
+    const lazy<support::at_home> l = ask<support::at_home>(home, cs, {}, over);
+    l.start();
+    std::jthread([&] { busy.unlock(); }).join();
+    CHECK_FALSE(over);
+    home.run();
+    CHECK(over);
+  }
+
+  TEST_CASE("any coroutine: a generator awaits between its values, and is resumed with the next") {
+    critical_section cs;
+    steps s = counted(cs, 3);
+    CHECK(s.next() == 0);
+    section_guard busy = support::hold(cs);
+    CHECK_FALSE(s.next().has_value());
+    busy.unlock();
+    CHECK(s.take() == 1);
+    CHECK(s.next() == 2);
+    CHECK_FALSE(s.next().has_value());
+    CHECK(s.done());
+  }
+
+  // --- what it goes on as -----------------------------------------------------------------------------
+
+  TEST_CASE_TEMPLATE("any coroutine: a guard kept over a wait is no other coroutine's", How,
+                     EVERY_KIND) {
+    own_loop home;
+    critical_section cs;
+    gate g;
+    const auto holder = lock_and_wait<critical_section, How>(home, cs, g);
+    holder.start();
+    home.run();
+    bool over = false;
+    const foreign other = enter(cs, over);
+    CHECK_FALSE(other.done());
+    CHECK_FALSE(cs.try_lock().has_value());
+    CHECK(cs.statistics().waiters == 1);
+    g.open();
+    run_to_its_end(home, holder);
+    CHECK(over);
+  }
+
+  TEST_CASE_TEMPLATE("any coroutine: what comes after a when_any or a timeout is not below it", How,
+                     EVERY_KIND) {
+    own_loop home;
+    critical_section first;
+    critical_section second;
+    for (const ending way : {ending::when_any, ending::timeout}) {
+      section_guard first_busy = support::hold(first);
+      section_guard second_busy = support::hold(second);
+      bool over = false;
+      const lazy<How> l = wait_below_then_enter<How>(home, way, first, second, over);
+      l.start();
+      first_busy.unlock();
+      while (second.statistics().waiters == 0) home.run();
+      second_busy.unlock();
+      run_to_its_end(home, l);
+      CHECK(over);
+    }
+  }
+
+  TEST_CASE("any coroutine: after a task that waited, one that a body began is still in the body") {
+    own_loop home;
+    critical_section outer;
+    critical_section inner;
+    std::optional<lazy<support::as_it_is, bool>> asks;
+    gate g;
+    section_guard busy = support::hold(inner);
+    auto body = [&]() -> task<> {
+      asks.emplace(wait_in_task_then_ask<support::as_it_is>(home, inner, outer));
+      asks->start();
+      co_await g;
+    };
+    bool over = false;
+    const foreign f = support::await_in_foreign(outer.execute(body), over);
+    busy.unlock();
+    REQUIRE(asks->done());
+    CHECK(asks->await_resume());
+    g.open();
+    CHECK(over);
+  }
+
+  TEST_CASE("any coroutine: a guard with the data, kept over a wait, is no other coroutine's") {
+    own_loop home;
+    synchronized<int> number;
+    gate g;
+    const auto holder = lock_and_wait<synchronized<int>, support::as_it_is>(home, number, g);
+    holder.start();
+    bool over = false;
+    const foreign other = enter(number.section(), over);
+    CHECK_FALSE(other.done());
+    g.open();
+    CHECK(over);
+  }
+
+  TEST_CASE("any coroutine: a guard got after serving others is no other coroutine's") {
+    own_loop home;
+    critical_section cs{section_options{.max_waiters = 4}};
+    gate g;
+    registry::keep_executions(8);
+    const auto holder = lock_and_wait<critical_section, support::as_it_is>(home, cs, g);
+    holder.start();
+    registry::keep_executions(0);
+    bool over = false;
+    const foreign other = enter(cs, over);
+    CHECK_FALSE(other.done());
+    g.open();
+    CHECK(over);
+  }
+
+  TEST_CASE("any coroutine: a guard kept while a generator has given a value is not its caller's") {
+    critical_section cs;
+    steps s = guarded(cs);
+    CHECK(s.next() == 1);
+    bool over = false;
+    const foreign caller = enter(cs, over);
+    CHECK_FALSE(over);
+    CHECK_FALSE(s.next().has_value());
+    CHECK(over);
+  }
+
+  TEST_CASE("any coroutine: a task's guard, kept over a wait, is not the thread's that began it") {
+    critical_section cs;
+    gate g;
+    bool over = false;
+    const foreign f = support::await_in_foreign(
+        [](critical_section& s, gate& at) -> task<> {
+          const section_guard guard = co_await s.lock();
+          co_await at;
+        }(cs, g),
+        over);
+    bool entered = false;
+    const foreign other = enter(cs, entered);
+    CHECK_FALSE(other.done());
+    g.open();
+    CHECK(over);
+    CHECK(entered);
+  }
+
+  TEST_CASE("any coroutine: locking again and again does not grow the stack") {
+    own_loop home;
+    critical_section cs;
+    support::stack_meter m;
+    const auto lock_often = [](critical_section& s, support::stack_meter& meter) -> foreign {
+      for (int i = 0; i != 10000; ++i) {
+        const section_guard g = co_await s.lock();
+        meter.look();
+      }
+    };
+    const foreign f = lock_often(cs, m);
+    CHECK(f.done());
+    CHECK(m.used() < 64 * 1024);
+  }
+}
