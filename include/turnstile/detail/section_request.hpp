@@ -96,8 +96,19 @@ class section_request : protected suspended<request> {
 
   template <class P>
   void suspend_as(std::coroutine_handle<P> h, step start, bool may_wait) noexcept {
+    suspend_here(h);
+    await_turn(start, may_wait);
+  }
+  template <class P>
+  void suspend_here(std::coroutine_handle<P> h) noexcept {
     this->suspend(h, is_sent() ? resume_on_ : here().runs_on);
     back_to = is_sent() ? nullptr : home_worker();
+  }
+  void block_here(blocked_thread& me) noexcept {
+    this->block(me);
+    back_to = nullptr;
+  }
+  void await_turn(step start, bool may_wait) noexcept {
     this->start = start;
     this->may_wait = may_wait;
     told_ = false;
@@ -105,6 +116,8 @@ class section_request : protected suspended<request> {
     stand_in_ = nullptr;
     phase_ = phase::waiting;
   }
+  // A thread goes on where it is, whatever it was told.
+  void stay_on_thread() noexcept { asks_ &= static_cast<std::uint8_t>(~asks::resume_on); }
 
   // It may have to go before its turn, or cannot be in line yet; once the coroutine is suspended.
   bool needs_stand_in() const noexcept {
