@@ -15,14 +15,16 @@ namespace {
 
 constinit thread_local pace this_pace;
 
-// Of a section that is bound to nobody. A thread that is blocked in its line has nothing else to do, while
-// all threads of an executor may be blocked there.
+// Of a section that is bound to nobody. A thread that is blocked in its line has nothing else to do; and
+// all threads of an executor may be blocked there, so one that is about to block leaves its own one out.
 executor_ref who_serves(request& next) noexcept {
   request& who = stand_in::is_one(next) ? stand_in::of(next).behind() : next;
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
-  if (const executor_ref here_first = here().runs_on) return here_first;
-  if (const executor_ref home = job_access::home(who)) return home;
-  return thread_pool::shared();
+  const thread_state& t = here();
+  const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
+  if (t.runs_on && !may_block) return t.runs_on;
+  const executor_ref home = job_access::home(who);
+  return home && (!may_block || home != t.runs_on) ? home : executor_ref(thread_pool::shared());
 }
 
 section_core::published said(after_publish what) noexcept {

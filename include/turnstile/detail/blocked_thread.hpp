@@ -56,13 +56,12 @@ class blocked_thread {
 
   // By the thread. Serves others meanwhile if it is asked to.
   void wait() noexcept {
-    for (std::uint32_t seen = await_word(); (seen & has_job) != 0; seen = await_word()) {
-      job& j = *job_;
-      word_.fetch_sub(seen & (has_job | parked), relaxed);  // who posts again comes after the job
-      const chain_scope nothing_held{nullptr};
-      const trampoline base;
-      job_access::work_here(j);
-    }
+    while ((await_word() & has_job) != 0) run_job();
+  }
+
+  // By the thread, instead: it has withdrawn its request itself. The section may have been given to it before.
+  void need_not_wait() noexcept {
+    if ((word_.load(acquire) & has_job) != 0) run_job();  // B1
   }
 
  private:
@@ -73,6 +72,14 @@ class blocked_thread {
   void tell(std::uint32_t what) noexcept {
     atomic<std::uint32_t>& word = word_;
     if ((word.fetch_add(what, seq_cst) & parked) != 0) word.notify_one();  // B1
+  }
+
+  void run_job() noexcept {
+    job& j = *job_;
+    word_.fetch_and(done, relaxed);  // whoever posts again comes after the job
+    const chain_scope nothing_held{nullptr};
+    const trampoline before_it(true);
+    job_access::work_here(j);
   }
 
   // Until it says something.

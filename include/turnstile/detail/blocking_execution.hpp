@@ -29,26 +29,27 @@ class blocking_execution : private execution<Body> {
  private:
   // Whoever is served here, and has no executor, goes on before this thread may block.
   TURNSTILE_INLINE bool was_served_at_once() {
-    const trampoline before_it;
+    const trampoline before_it(true);
     return this->run_if_idle();
   }
 
   void wait() {
-    blocked_thread me;
-    switch (enter_line(me)) {
+    switch (enter_line()) {
       case base::wait_for_turn::begins: break;
       case base::wait_for_turn::is_over: this->give_up_waiting(); return;
-      case base::wait_for_turn::withdrawn: return;
+      case base::wait_for_turn::withdrawn: me_.need_not_wait(); return;
     }
-    me.wait();
+    me_.wait();
     this->stay();
   }
 
-  typename base::wait_for_turn enter_line(blocked_thread& me) {
-    const trampoline before_it;
-    this->block_here(me);
+  typename base::wait_for_turn enter_line() {
+    const trampoline before_it(true);
+    this->block_here(me_);
     return base::enter_line();
   }
+
+  blocked_thread me_;
 };
 
 }  // namespace turnstile::detail

@@ -35,7 +35,7 @@ class suspended : public Base {
   static blocked_thread* thread_behind(Base& b) noexcept {
     if (job_access::home(b) != executor_ref(to_blocked_threads)) [[likely]]
       return nullptr;
-    return static_cast<blocked_thread*>(static_cast<suspended&>(b).waiter_);
+    return &static_cast<suspended&>(b).blocked();
   }
 
  protected:
@@ -79,8 +79,11 @@ class suspended : public Base {
   }
 
   static void signal(job& j) noexcept {
-    const auto& self = static_cast<suspended&>(j);
-    static_cast<blocked_thread*>(static_cast<void*>(self.waiter_))->signal();  // self may be gone
+    static_cast<suspended&>(j).blocked().signal();  // j may be gone
+  }
+  blocked_thread& blocked() const noexcept {
+    void* const t = waiter_;
+    return *static_cast<blocked_thread*>(t);
   }
 
   guarded<void*> waiter_;  // address of the handle, or a blocked_thread: left alone until then
