@@ -5,9 +5,8 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <array>
-#include <optional>
 #include <stop_token>
+#include <utility>
 
 using namespace schedule;
 using namespace turnstile;
@@ -120,44 +119,48 @@ TEST_SUITE("blocking") {
   }
 
   TEST_CASE("blocking: it is next, is given the section, and is asked to go") {
-    holds([] {
-      auto& s = *new ended_by_the_last(2);
-      section_guard guard = held(s.cs);
-      for (int i = 0; i != 2; ++i) s.cs.post([&s] { s.n = s.n + 1; });
-      std::stop_source stop;
-      together({[&] {
-                  guard.unlock();
-                  s.leave();
-                },
-                [&] {
-                  try {
-                    s.cs.execute_blocking([&s] { s.n = s.n + 1; }, {.stop = stop.get_token()});
-                  } catch (const operation_cancelled&) {
-                  }
-                  s.leave();
-                },
-                [&] { stop.request_stop(); }});
-    });
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(2);
+          section_guard guard = held(s.cs);
+          for (int i = 0; i != 2; ++i) s.cs.post([&s] { s.n = s.n + 1; });
+          std::stop_source stop;
+          together({[&] {
+                      guard.unlock();
+                      s.leave();
+                    },
+                    [&] {
+                      try {
+                        s.cs.execute_blocking([&s] { s.n = s.n + 1; }, {.stop = stop.get_token()});
+                      } catch (const operation_cancelled&) {
+                      }
+                      s.leave();
+                    },
+                    [&] { stop.request_stop(); }});
+        },
+        {.most = {2, 0}});
   }
 
   TEST_CASE("blocking: one of two in line goes, and the other one is served") {
-    holds([] {
-      auto& s = *new ended_by_the_last(3);
-      section_guard guard = held(s.cs);
-      std::stop_source stop;
-      together({[&] {
-                  try {
-                    s.cs.execute_blocking([&s] { s.n = s.n + 1; }, {.stop = stop.get_token()});
-                  } catch (const operation_cancelled&) {
-                  }
-                  s.leave();
-                },
-                [&] { ask_and_leave(s); },
-                [&] {
-                  stop.request_stop();
-                  guard.unlock();
-                  s.leave();
-                }});
-    });
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(3);
+          section_guard guard = held(s.cs);
+          std::stop_source stop;
+          together({[&] {
+                      try {
+                        s.cs.execute_blocking([&s] { s.n = s.n + 1; }, {.stop = stop.get_token()});
+                      } catch (const operation_cancelled&) {
+                      }
+                      s.leave();
+                    },
+                    [&] { ask_and_leave(s); },
+                    [&] {
+                      stop.request_stop();
+                      guard.unlock();
+                      s.leave();
+                    }});
+        },
+        {.most = {1, 0}});
   }
 }

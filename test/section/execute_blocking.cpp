@@ -61,7 +61,7 @@ std::string ending_of(F f) {
   }
 }
 
-// A thread that asks once, and waits in line when the constructor returns.
+// A thread that asks once.
 class asker {
  public:
   template <class Body>
@@ -84,6 +84,7 @@ class asker {
   std::thread thread_;
 };
 
+// The same, and it waits in line when this returns.
 template <class Body>
 std::unique_ptr<asker> ask_in_line(critical_section& cs, Body body, execute_options options = {}) {
   const std::size_t before = cs.statistics().waiters;
@@ -267,7 +268,8 @@ TEST_SUITE("section") {
     section_guard busy = hold(cs);
     auto waits = ask_in_line(cs, nothing, {.resume_on = never_run});
     std::stop_source stop;
-    auto goes = ask_in_line(cs, nothing, {.stop = stop.get_token(), .resume_on = never_run});
+    const std::stop_token token = stop.get_token();
+    auto goes = ask_in_line(cs, nothing, {.stop = token, .resume_on = never_run});
     stop.request_stop();
     CHECK(goes->join() == "cancelled");
     busy.unlock();
@@ -580,8 +582,8 @@ TEST_SUITE("section") {
     for (int i = 0; i != 32; ++i) cs.post(nothing);
     std::stop_source stop;
     std::thread::id ran_on;
-    auto next =
-        ask_in_line(cs, [&] { ran_on = std::this_thread::get_id(); }, {.stop = stop.get_token()});
+    const std::stop_token token = stop.get_token();
+    auto next = ask_in_line(cs, [&] { ran_on = std::this_thread::get_id(); }, {.stop = token});
     busy.unlock();
     CHECK(next->join() == "ran");
     CHECK(ran_on == next->id());

@@ -50,6 +50,14 @@ class numbers {
 
 // One thread's requests: what they give rises.
 class asker {
+  auto plain() { return all_->next(dice_); }
+  auto waits() {
+    return [this]() -> task<int> {
+      co_await yield();
+      co_return ++all_->last;
+    };
+  }
+
  public:
   asker(numbers& all, int who) : all_(&all), dice_(static_cast<std::uint32_t>(who)) {}
 
@@ -66,14 +74,6 @@ class asker {
   int backwards() const { return backwards_; }
 
  private:
-  auto plain() { return all_->next(dice_); }
-  auto waits() {
-    return [this]() -> task<int> {
-      co_await yield();
-      co_return ++all_->last;
-    };
-  }
-
   int ask_as_a_coroutine() {
     auto body = plain();
     return sync_wait(all_->cs.execute(body));
@@ -83,9 +83,8 @@ class asker {
     std::stop_source stop;
     std::jthread stops;
     if (dice_.one_in(8)) stops = std::jthread([&stop] { stop.request_stop(); });
-    const execute_options options{.stop = stop.get_token()};
     try {
-      note(all_->cs.execute_blocking(plain(), options));
+      note(all_->cs.execute_blocking(plain(), {.stop = stop.get_token()}));
     } catch (const operation_cancelled&) {
     }
   }
@@ -163,7 +162,8 @@ TEST_SUITE("stress") {
     for (const int threads : {2, 8}) together_with_coroutines({.executor = pool}, threads, each);
   }
 
-  TEST_CASE("execute_blocking: all workers of a pool block, next to plain threads and posted work") {
+  TEST_CASE(
+      "execute_blocking: all workers of a pool block, next to plain threads and posted work") {
     const int each = stress::times_scale(stress::sanitized ? 500 : 5000);
     numbers all;
     thread_pool pool(2);

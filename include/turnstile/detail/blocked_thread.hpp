@@ -26,21 +26,14 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
-#include <turnstile/detail/thread_state.hpp>
-#include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
-#include <chrono>
 #include <cstdint>
 
 namespace turnstile::detail {
 
 class blocked_thread {
  public:
-  // What parking costs: a system call to fall asleep, one by another thread to wake this one, and the way
-  // back onto a core. Who spins as long as that loses at most half (Karlin, Manasse, McGeoch, Owicki 1990).
-  static constexpr std::chrono::nanoseconds most_spinning = limit(std::chrono::microseconds(2), {});
-
   blocked_thread() noexcept = default;
   blocked_thread(const blocked_thread&) = delete;
   blocked_thread& operator=(const blocked_thread&) = delete;
@@ -55,14 +48,10 @@ class blocked_thread {
   }
 
   // By the thread. Serves others meanwhile if it is asked to.
-  void wait() noexcept {
-    while ((await_word() & has_job) != 0) run_job();
-  }
+  void wait() noexcept;
 
   // By the thread, instead: it has withdrawn its request itself. The section may have been given to it before.
-  void need_not_wait() noexcept {
-    if ((word_.load(acquire) & has_job) != 0) run_job();  // B1
-  }
+  void need_not_wait() noexcept;
 
  private:
   static constexpr std::uint32_t parked = 1;
@@ -73,40 +62,13 @@ class blocked_thread {
     atomic<std::uint32_t>& word = word_;
     if ((word.fetch_add(what, seq_cst) & parked) != 0) word.notify_one();  // B1
   }
-
-  void run_job() noexcept {
-    job& j = *job_;
-    word_.fetch_and(done, relaxed);  // whoever posts again comes after the job
-    const chain_scope nothing_held{nullptr};
-    const trampoline before_it(true);
-    job_access::work_here(j);
-  }
-
-  // Until it says something.
-  std::uint32_t await_word() noexcept {
-    const steady_clock::time_point begun = steady_clock::now();
-    do {
-      for (int i = 0; i != looks_between_clocks; ++i) {
-        if (const std::uint32_t seen = word_.load(acquire); seen != 0) return seen;  // B1
-        pause();
-      }
-    } while (steady_clock::now() - begun < most_spinning);
-    return park();
-  }
-
-  std::uint32_t park() noexcept {
-    std::uint32_t nothing = 0;
-    word_.compare_exchange_strong(nothing, parked, relaxed, relaxed);  // or it says something
-    for (;;) {
-      if (const std::uint32_t seen = word_.load(acquire); seen != parked) return seen;  // B1
-      word_.wait(parked, relaxed);
-    }
-  }
-
-  static constexpr int looks_between_clocks = limit(8, 1);
+  std::uint32_t await_word() noexcept;
+  std::uint32_t spin() noexcept;
+  std::uint32_t park() noexcept;
+  void run_job() noexcept;
 
   atomic<std::uint32_t> word_{0};
-  guarded<job*> job_{nullptr};  // B1
+  guarded<job*> job_;  // B1
 };
 
 // Where the requests of blocked threads go when they are done with: each tells its thread, wherever that is.

@@ -8,6 +8,7 @@
 #include <turnstile/detail/section_request.hpp>
 #include <turnstile/execute_options.hpp>
 
+#include <cstdint>
 #include <source_location>
 #include <utility>
 
