@@ -26,7 +26,7 @@ void blocked_thread::wait() noexcept {
 }
 
 void blocked_thread::need_not_wait() noexcept {
-  if ((word_.load(acquire) & has_job) != 0) run_job();  // B1
+  if ((word_.load(relaxed) & has_job) != 0) run_job();  // posted with its stand-in pinned: A1
 }
 
 void blocked_thread::run_job() noexcept {
