@@ -175,6 +175,7 @@ struct start_asio_operation {
     section_core::place line;
     if (asked.withdrawn_by || !asked.uses.empty() || section.special()) return false;
     if (section.try_arrive(line) != arrival::owner) return false;
+    const not_in_fiber a_body_runs_here;
     chain_frame* const left = run_held(section, nullptr, asked.at, [&] {
       got.run([&]() -> decltype(auto) { return std::invoke(body); });
     });
