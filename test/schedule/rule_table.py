@@ -962,6 +962,25 @@ rule("whoever finds no chunk makes one",
      "if (const std::uintptr_t there = place.load(relaxed); there != 0) return there;", ";")
 rule("a freed chunk is still found", "c.place->store(0, relaxed);", ";")
 rule("a number goes to an old chunk", "if ((there & round_mask) != round_of(n)) continue;", ";")
+# --- fibers ---------------------------------------------------------------------------------------
+
+rule = rules_of("lib/fiber/delegated_hold.cpp", ("fiber: its code*", "fiber: one locks*", "fiber:*"))
+rule("the loop goes on while the code between lock and unlock waits",
+     "self.stage_.exchange(returned_from, acq_rel) == over",
+     "(self.stage_.exchange(returned_from, acq_rel), true)")
+rule("unlock does not go on with a section that the loop has left",
+     "if (stage_.exchange(over, acq_rel) == returned_from) section_->body_finished(*this);",
+     "stage_.exchange(over, acq_rel);")
+rule("unlock goes on with a section that the loop still has",
+     "if (stage_.exchange(over, acq_rel) == returned_from) section_->body_finished(*this);",
+     "stage_.exchange(over, acq_rel); section_->body_finished(*this);")
+rule("a fiber does not say who has the section", "below_ = std::exchange(top, &frame_);",
+     "below_ = top;")
+
+rule = rules_of("lib/fiber/fiber_core.cpp", ("fiber: it*", "fiber:*"))
+rule("who awaits a fiber is not told of its end", "scope_->ended(nullptr, at_.where);", ";")
+rule("a fiber's end is not its work's", "f.has_ended_ = true;", ";")
+
 # --- variables ------------------------------------------------------------------------------------
 
 rule = rules_of("lib/variable/value_cell.cpp", ("variable:*",))
