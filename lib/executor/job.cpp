@@ -4,12 +4,6 @@
 
 namespace turnstile {
 
-constinit thread_local detail::thread_state detail::this_thread_state;
-char detail::any_call_may_change_this = 0;
-[[gnu::noinline]] detail::thread_state& detail::here_by_a_call() noexcept {
-  return this_thread_state;
-}
-
 bool detail::others_wait_here() noexcept {
   const thread_state& t = here();
   return (t.bounce != nullptr && t.bounce->has_waiting()) || (t.crowded != nullptr && t.crowded());

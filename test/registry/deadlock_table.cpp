@@ -21,6 +21,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -277,6 +278,39 @@ void start_thread(party& p) {
   });
 }
 
+void wait_in_fiber(const want& w) {
+  if (w.of == want::what::entry) {
+    delegated_mutex m(*w.section);
+    const std::scoped_lock mine(m);
+  } else {
+    turnstile::await(wait_for(w));
+  }
+}
+void locked(party& p, std::size_t i) {
+  if (i != p.holds.size()) {
+    delegated_mutex m(*p.holds[i]);
+    const std::scoped_lock mine(m);
+    return locked(p, i + 1);
+  }
+  turnstile::await(p.door.execute([] {}));
+  wait_in_fiber(p.wanted);
+}
+void start_fiber(party& p) {
+  spawn_fiber(*p.go_on, [&p] {
+    try {
+      locked(p, 0);
+    } catch (...) {
+      p.note_error();
+    }
+    p.over = true;
+  });
+}
+
+task<> on_a_fiber(party& p) {
+  auto f = spawn_fiber(*p.go_on, [&p] { wait_in_fiber(p.wanted); });
+  co_await std::move(f);
+}
+
 constexpr way ways[] = {
     {"plain", "a plain body that blocks its thread", &start_thread<blocking>},
     {"in place", "execute_blocking", &start_thread<in_place>},
@@ -292,6 +326,8 @@ constexpr way ways[] = {
     {"awaitable", "an awaitable body", &start_nested<directly>},
     {"foreign", "a foreign coroutine with guards", &start_foreign},
     {"f. inside", "a foreign coroutine inside a body", &start_nested<through_foreign>},
+    {"mutex", "a fiber with delegated mutexes", &start_fiber},
+    {"fiber", "a fiber that is awaited", &start_nested<on_a_fiber>},
 };
 constexpr const way& usual = ways[11];
 
@@ -645,25 +681,25 @@ constexpr verdict O = verdict::none;  // what is posted or submitted is a body, 
 
 // clang-format off
 const row table[] = {
-    //                                            pln plc all  post spawn inp ins  hdl scope jnd guard awt fgn  f.in
-    {"its own section",           &direct,            {R,  R,  R,   S,   S,   R,   R,   D,   D,   D,   R,   R,   R,   R}},
-    {"its own through another",   &through_another,   {R,  R,  R,   S,   S,   R,   R,   D,   D,   D,   R,   R,   R,   R}},
-    {"closes its own",            &closing_the_own,   {R,  R,  R,   O,   S,   R,   R,   O,   D,   D,   R,   R,   R,   R}},
-    {"two chains, waits last",    &two_last,          {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"two chains, waits first",   &two_first,         {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"three chains, last",        &three_last,        {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"three chains, between",     &three_between,     {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"three chains, first",       &three_first,       {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"holds two, waits last",     &several_last,      {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"holds two, waits first",    &several_first,     {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
-    {"closes another's, last",    &closing_last,      {D,  D,  D,   O,   S,   D,   D,   O,   D,   D,   D,   D,   D,   D}},
-    {"closes another's, first",   &closing_first,     {D,  D,  D,   O,   S,   D,   D,   O,   D,   D,   D,   D,   D,   D}},
-    {"safe: a gate section",      &gate_section,      {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
-    {"safe: a hierarchy",         &hierarchy,         {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
-    {"safe: at other times",      &at_other_times,    {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
-    {"safe: shared and read",     &reading,           {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
-    {"a foreign awaitable",       &foreign_awaitable, {N,  N,  N,   S,   S,   N,   N,   N,   N,   N,   N,   N,   N,   N}},
-    {"a detached guard",          &detached_guard,    {N,  N,  N,   S,   S,   N,   N,   N,   N,   N,   N,   N,   N,   N}},
+    //                                            pln plc all  post spawn inp ins  hdl scope jnd guard awt fgn  f.in mtx fbr
+    {"its own section",           &direct,            {R,  R,  R,   S,   S,   R,   R,   D,   D,   D,   R,   R,   R,   R,   R,   D}},
+    {"its own through another",   &through_another,   {R,  R,  R,   S,   S,   R,   R,   D,   D,   D,   R,   R,   R,   R,   R,   D}},
+    {"closes its own",            &closing_the_own,   {R,  R,  R,   O,   S,   R,   R,   O,   D,   D,   R,   R,   R,   R,   R,   D}},
+    {"two chains, waits last",    &two_last,          {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"two chains, waits first",   &two_first,         {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"three chains, last",        &three_last,        {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"three chains, between",     &three_between,     {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"three chains, first",       &three_first,       {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"holds two, waits last",     &several_last,      {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"holds two, waits first",    &several_first,     {D,  D,  D,   S,   S,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"closes another's, last",    &closing_last,      {D,  D,  D,   O,   S,   D,   D,   O,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"closes another's, first",   &closing_first,     {D,  D,  D,   O,   S,   D,   D,   O,   D,   D,   D,   D,   D,   D,   D,   D}},
+    {"safe: a gate section",      &gate_section,      {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
+    {"safe: a hierarchy",         &hierarchy,         {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
+    {"safe: at other times",      &at_other_times,    {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
+    {"safe: shared and read",     &reading,           {S,  S,  S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S,   S}},
+    {"a foreign awaitable",       &foreign_awaitable, {N,  N,  N,   S,   S,   N,   N,   N,   N,   N,   N,   N,   N,   N,   N,   N}},
+    {"a detached guard",          &detached_guard,    {N,  N,  N,   S,   S,   N,   N,   N,   N,   N,   N,   N,   N,   N,   N,   N}},
 };
 // clang-format on
 

@@ -11,7 +11,7 @@
 //           done and job come once for each wait, and may be there together: the request was withdrawn
 //           after the section had been given away with it. Then the job is run first.
 //
-// Edges     B1  word.fetch_add(seq_cst) in tell -> load(acquire) in await_word: the result, or the job.
+// Edges     B1  word.fetch_add(seq_cst) in tell -> load(acquire) in spin and park: the result, or the job.
 //               seq_cst, because notify_one looks whether anybody waits: its look must not come before
 //
 // Progress  signal and post are wait-free, and make a system call only if the thread is parked. wait
@@ -50,7 +50,8 @@ class blocked_thread {
   // By the thread. Serves others meanwhile if it is asked to.
   void wait() noexcept;
 
-  // By the thread, instead: it has withdrawn its request itself. The section may have been given to it before.
+  // By the thread, instead: it has withdrawn its request itself. The section may have been given to it
+  // before.
   void need_not_wait() noexcept;
 
  private:
