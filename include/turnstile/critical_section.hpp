@@ -4,6 +4,7 @@
 #pragma once
 
 #include <turnstile/after.hpp>
+#include <turnstile/detail/blocking_execution.hpp>
 #include <turnstile/detail/close_awaiter.hpp>
 #include <turnstile/detail/execute_after.hpp>
 #include <turnstile/detail/execute_awaiter.hpp>
@@ -198,6 +199,24 @@ class critical_section {
       s->discard();
       std::rethrow_exception(std::move(refused));
     }
+  }
+
+  /// execute for code that is no coroutine: the calling thread waits. Its request stands in the same line,
+  /// and who serves that runs its body; a thread that finds the section idle serves others after itself.
+  ///
+  /// Runs on    as execute
+  /// Throws     as execute
+  /// Cancel     as execute
+  /// Progress   blocks a thread, in a coroutine or a fiber too. Where all threads of an executor are
+  ///            blocked, nothing that waits for it goes on, which nobody detects
+  /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is not looked at
+  template <class Body>
+  detail::body_result_t<std::decay_t<Body>> execute_blocking(
+      Body&& body, const execute_options& options = detail::default_execution,
+      std::source_location where = std::source_location::current()) {
+    detail::blocking_execution<std::decay_t<Body>> now(core_, std::forward<Body>(body), options,
+                                                       where);
+    return now.run();
   }
 
   /// Waits for the section and owns it until the guard is unlocked or destroyed.

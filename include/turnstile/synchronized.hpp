@@ -103,6 +103,14 @@ class synchronized {
     section_.post(on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
+  template <class Body>
+  detail::body_result_t<on_value<Body>> execute_blocking(
+      Body&& body, const execute_options& options = detail::default_execution,
+      std::source_location where = std::source_location::current()) {
+    return section_.execute_blocking(on_value<Body>(std::forward<Body>(body), {value_}), options,
+                                     where);
+  }
+
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<synchronized_guard<T>, T>(section_.core_, options, where, &value_);

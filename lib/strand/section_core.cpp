@@ -6,6 +6,7 @@
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/suspended.hpp>
 #include <turnstile/thread_pool.hpp>
 
 namespace turnstile::detail {
@@ -13,6 +14,18 @@ namespace turnstile::detail {
 namespace {
 
 constinit thread_local pace this_pace;
+
+// Of a section that is bound to nobody. A thread that is blocked in its line has nothing else to do; and
+// all threads of an executor may be blocked there, so one that is about to block leaves its own one out.
+executor_ref who_serves(request& next) noexcept {
+  request& who = stand_in::is_one(next) ? stand_in::of(next).behind() : next;
+  if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
+  const thread_state& t = here();
+  const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
+  if (t.runs_on && !may_block) return t.runs_on;
+  const executor_ref home = job_access::home(who);
+  return home && (!may_block || home != t.runs_on) ? home : executor_ref(thread_pool::shared());
+}
 
 section_core::published said(after_publish what) noexcept {
   return what == after_publish::closed ? section_core::published::closed
@@ -241,9 +254,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 void section_core::pass_to_executor(request& r, batch& done) noexcept {
   request* next = &r;
   while (next != nullptr) {
-    executor_ref to = bound() ? bound_to() : here().runs_on;
-    if (!to) to = job_access::home(*next);
-    if (!to) to = thread_pool::shared();
+    const executor_ref to = bound() ? bound_to() : who_serves(*next);
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
       return to.post(*this);

@@ -136,6 +136,25 @@ TEST_SUITE("path") {
     CHECK(n == 50 * each);
   }
 
+  TEST_CASE("allocation: threads that wait for one another in place allocate nothing") {
+    critical_section cs;
+    std::atomic<long> allocated{0};
+    long n = 0;
+    const auto ask = [&] {
+      const long before = allocations;
+      for (int i = 0; i != each; ++i) cs.execute_blocking([&n] { ++n; });
+      cs.execute_blocking([&] { allocated += allocations - before; });
+    };
+    section_guard busy = support::hold(cs);
+    std::vector<std::thread> threads;
+    for (int t = 0; t != 4; ++t) threads.emplace_back(ask);
+    support::wait_for_waiters(cs, 4);
+    busy.unlock();
+    for (std::thread& t : threads) t.join();
+    CHECK(n == 4 * each);
+    CHECK(allocated == 0);
+  }
+
   TEST_CASE("allocation: results and errors that are no objects of their own cost nothing") {
     critical_section cs;
     long allocated = -1;

@@ -1,137 +1,46 @@
 // execute_awaiter.hpp - what co_await section.execute(body) does.
-//
-// The uncontended path is all here: arrive, run the body, leave, without suspending. Everything that
-// does not depend on the body's type is in lib/strand. Kept inline for bench/uncontended.
 #pragma once
 
-#include <turnstile/detail/body.hpp>
-#include <turnstile/detail/section_request.hpp>
-#include <turnstile/execute_options.hpp>
+#include <turnstile/detail/execution.hpp>
 
 #include <coroutine>
-#include <source_location>
 #include <utility>
 
 namespace turnstile::detail {
 
 template <class Body>
 class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
-    : private section_request {
-  using value = body_result_t<Body>;
-  static constexpr bool may_wait = waits<Body>;
+    : private execution<Body> {
+  using base = execution<Body>;
 
  public:
   template <class B>
-  execute_awaiter(section_core& section, B&& body, const execute_options& options,
+  execute_awaiter(section_core & section, B && body, const execute_options& options,
                   const std::source_location& where)
-      : section_request(section, options, where), body_(std::forward<B>(body)) {
-    if constexpr (may_wait) left_ = nullptr;
-  }
-
-  execute_awaiter(execute_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Body>)
-      : section_request(std::move(other)), body_(std::move(other.body_)) {
-    if constexpr (may_wait) left_ = nullptr;
-  }
+      : base(section, std::forward<B>(body), options, where) {}
+  execute_awaiter(execute_awaiter &&) = default;
 
   TURNSTILE_INLINE bool await_ready() {
-    section_core& section = *section_;  // kept in a register
-    begin();
-    if (claim_uses() || section.special()) [[unlikely]]
-      return await_in_line();
-    section_core::place line;
-    const arrival arrived = section.arrive(line);
-    if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !is_sent()) [[likely]] {
-        run_body(here().chain);
-        section.leave(line);
-        if (!turn_is_over()) [[likely]]
-          return true;
-        phase_ = phase::served;
-        return false;
-      }
-    }
-    if (arrived == arrival::closed) refuse();
-    arrived_ = arrived;
-    line_ = line;
+    if (!this->run_if_idle()) return false;
+    if (!turn_is_over()) [[likely]]
+      return true;
+    this->phase_ = base::phase::served;
     return false;
   }
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
-    if (phase_ == phase::served) return give_turn(h);
-    const bool elsewhere = section_->bound_elsewhere();
-    request* const own = elsewhere || must_hop() ? nullptr : this;
-    suspend_as(h, &begin_body, may_wait);
-    tell_if_queued();
-    accepted();
-    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
-      if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
+    if (this->phase_ == base::phase::served) return this->give_turn(h);
+    this->suspend_here(h);
+    switch (this->enter_line()) {
+      case base::wait_for_turn::begins: return true;
+      case base::wait_for_turn::is_over: return this->stay_here(h);
+      case base::wait_for_turn::withdrawn: break;
     }
-    section_core& section = *section_;  // this may be gone after publishing or posting
-    if (arrived_ == arrival::owner) {
-      if (elsewhere) {
-        section.post_first(line_, *this);
-        return true;
-      }
-      return !section.serve_first(line_, *this, own) || stay_here(h);
-    }
-    switch (section.publish(*this, line_, own)) {
-      case section_core::published::waiting: return true;
-      case section_core::published::own_served: return stay_here(h);
-      case section_core::published::closed: break;
-    }
-    refuse_late();
-  }
-
-  value await_resume() {
-    waited();
-    if (left_ != nullptr) [[unlikely]]
-      adopt_holds(*left_);
-    return got_.take();
-  }
-
-  // For waiting_body.
-  using section_request::place;
-  using section_request::section;
-  void body_ended() noexcept { section_->body_finished(*this); }
-  result<value>& got() noexcept { return got_; }
-  chain_frame*& left_behind() noexcept { return left_; }
-
- private:
-  // Whatever happens, the body does not run within await_ready.
-  TURNSTILE_COLD bool await_in_line() {
-    section_request::arrive();
     return false;
   }
 
-  TURNSTILE_INLINE void run_body(chain_frame * requester) noexcept {
-    left_ = run_held(*section_, requester, at_, [this] {
-      got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
-    });
-  }
-
-  static outcome begin_body(request& r) noexcept {
-    auto& self = static_cast<execute_awaiter&>(r);
-    self.turn_has_come();
-    self.keep_uses();
-    if (self.comes_too_late()) [[unlikely]] {
-      self.got_.fail(self.cancelled());
-      self.left_ = nullptr;
-      return outcome::no_body;
-    }
-    if constexpr (may_wait) {
-      return self.waiting_.start(self, self.body_, self.chain_);
-    } else {
-      self.run_body(self.chain_);
-      return outcome::finished;
-    }
-  }
-
-  Body body_;
-  result<value> got_;
-  chain_frame* left_;  // guards that the body left behind; a plain body always says
-  [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execute_awaiter>,
-                                           no_waiting_body> waiting_;
+  typename base::value await_resume() { return this->take(); }
 };
 
 }  // namespace turnstile::detail

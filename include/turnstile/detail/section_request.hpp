@@ -31,14 +31,14 @@ class section_request : protected suspended<request> {
 
   TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
                                    const std::source_location& where)
-      : section_(&section), at_(options.name, where, options.exclusive_resource_access) {
+      : at_(options.name, where, options.exclusive_resource_access), section_(&section) {
     if (!options.uses.empty()) declare(options.uses);
     if (options.resume_on) [[unlikely]]
       resume_on(options.resume_on);
     if (may_withdraw(options)) withdraw_on(options);
   }
 
-  section_request(section_request&& other) noexcept : section_(other.section_), at_(other.at_) {
+  section_request(section_request&& other) noexcept : at_(other.at_), section_(other.section_) {
     if (other.asks_ != 0) [[unlikely]]
       take_what_is_asked(other);
     if (other.phase_ != phase::fresh) misused(other.phase_);
@@ -96,8 +96,19 @@ class section_request : protected suspended<request> {
 
   template <class P>
   void suspend_as(std::coroutine_handle<P> h, step start, bool may_wait) noexcept {
+    suspend_here(h);
+    await_turn(start, may_wait);
+  }
+  template <class P>
+  void suspend_here(std::coroutine_handle<P> h) noexcept {
     this->suspend(h, is_sent() ? resume_on_ : here().runs_on);
     back_to = is_sent() ? nullptr : home_worker();
+  }
+  void block_here(blocked_thread& me) noexcept {
+    this->block(me);
+    back_to = nullptr;
+  }
+  void await_turn(step start, bool may_wait) noexcept {
     this->start = start;
     this->may_wait = may_wait;
     told_ = false;
@@ -105,6 +116,8 @@ class section_request : protected suspended<request> {
     stand_in_ = nullptr;
     phase_ = phase::waiting;
   }
+  // A thread goes on where it is, whatever it was told.
+  void stay_on_thread() noexcept { asks_ &= static_cast<std::uint8_t>(~asks::resume_on); }
 
   // It may have to go before its turn, or cannot be in line yet; once the coroutine is suspended.
   bool needs_stand_in() const noexcept {
@@ -241,12 +254,6 @@ class section_request : protected suspended<request> {
     static constexpr std::uint8_t withdrawal = 4;
   };
 
-  section_core* section_;
-  // These are looked at by whoever serves it, with the chain beside them.
-  guarded<bool> told_;  // written by suspend_as
-  union {
-    atomic<bool> over_;  // of a wait that was told
-  };
   site at_;
   // Most executions say none of it, and one word says so: a store more is seen in bench/uncontended.
   union {
@@ -258,18 +265,24 @@ class section_request : protected suspended<request> {
   union {
     withdrawal_sources asked_;  // if it says how it may be withdrawn
   };
-  phase phase_ = phase::fresh;
-  std::uint8_t asks_ = 0;
-  bool claims_are_new_ = false;
-  arrival arrived_;
   section_core::place line_;
-
-  stand_in* stand_in_;  // written by suspend_as
-
+  stand_in* stand_in_;  // written by await_turn
   // What the graph knows of the wait. Made when it is told: what need not wait does not pay for it.
   union {
     wait wait_;
   };
+
+  // These are looked at by whoever serves it, next to the body that comes behind them: each cache line
+  // less is one that need not come over from the waiter's core (bench/counter, plain threads).
+  section_core* section_;
+  guarded<bool> told_;  // written by await_turn
+  union {
+    atomic<bool> over_;  // of a wait that was told
+  };
+  bool claims_are_new_ = false;
+  phase phase_ = phase::fresh;
+  std::uint8_t asks_ = 0;
+  arrival arrived_;
 
  private:
   // What the section has claimed stays claimed: only who records wants to hear it again.

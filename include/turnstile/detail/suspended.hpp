@@ -1,6 +1,7 @@
-// suspended.hpp - a coroutine that waits for the library, as a job that brings it back.
+// suspended.hpp - a coroutine or a thread that waits for the library, as a job that lets it go on.
 #pragma once
 
+#include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/chain_promise.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -25,9 +26,18 @@ chain_frame* chain_for(std::coroutine_handle<P>) {
 }
 
 // Base is job or request. The coroutine goes on as the chain it suspended as, on the executor it is
-// sent home to; without one, on the thread that sends it, through that thread's trampoline.
+// sent home to; without one, on the thread that sends it, through that thread's trampoline. A thread is
+// told, by whoever sends it, and never on an executor's threads: all of those may be blocked.
 template <class Base>
 class suspended : public Base {
+ public:
+  // Null: it is no thread that waits. By who may touch the frame of whoever waits.
+  static blocked_thread* thread_behind(Base& b) noexcept {
+    if (job_access::home(b) != executor_ref(to_blocked_threads)) [[likely]]
+      return nullptr;
+    return &static_cast<suspended&>(b).blocked();
+  }
+
  protected:
   // Before anybody else can see this.
   template <class P>
@@ -42,7 +52,15 @@ class suspended : public Base {
     suspend(h, here().runs_on);
   }
 
-  // suspend turned out not to be needed.
+  // The calling thread waits in place.
+  void block(blocked_thread& me) noexcept {
+    waiter_ = &me;
+    chain_ = share(here().chain);
+    this->work_ = &signal;
+    this->home_ = to_blocked_threads;
+  }
+
+  // suspend or block is over, or turned out not to be needed.
   void stay() noexcept { drop(chain_); }
 
   guarded<chain_frame*> chain_;  // the requester's, owned share
@@ -60,7 +78,15 @@ class suspended : public Base {
     bounce(j);
   }
 
-  guarded<void*> waiter_;  // address of the handle: left alone until suspend
+  static void signal(job& j) noexcept {
+    static_cast<suspended&>(j).blocked().signal();  // j may be gone
+  }
+  blocked_thread& blocked() const noexcept {
+    void* const t = waiter_;
+    return *static_cast<blocked_thread*>(t);
+  }
+
+  guarded<void*> waiter_;  // address of the handle, or a blocked_thread: left alone until then
 };
 
 }  // namespace turnstile::detail

@@ -66,7 +66,13 @@ class chain_scope {
 // nests in another. A job and sync_wait open one; without any, the first resumption does.
 class trampoline {
  public:
-  trampoline() noexcept : outer_(here().bounce) { here().bounce = this; }
+  trampoline() noexcept : trampoline(false) {}
+  // True: the thread may block as soon as the loop is over, and what is given to its own executor until
+  // then may find no thread there.
+  explicit trampoline(bool thread_may_block) noexcept
+      : outer_(here().bounce), thread_may_block_(thread_may_block) {
+    here().bounce = this;
+  }
   ~trampoline() {
     while (first_ != nullptr) {
       job& j = *first_;
@@ -79,6 +85,7 @@ class trampoline {
   trampoline& operator=(const trampoline&) = delete;
 
   bool has_waiting() const noexcept { return first_ != nullptr; }
+  bool thread_may_block() const noexcept { return thread_may_block_; }
 
   void push(job& j) noexcept {
     j.next = nullptr;
@@ -88,6 +95,7 @@ class trampoline {
 
  private:
   trampoline* outer_;
+  const bool thread_may_block_;
   guarded<job*> first_{nullptr};
   guarded<job*> last_{nullptr};
 };

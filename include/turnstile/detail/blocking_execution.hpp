@@ -1,0 +1,55 @@
+// blocking_execution.hpp - what section.execute_blocking(body) does: the request lives on the calling
+// thread's stack, and is served like everybody else's.
+#pragma once
+
+#include <turnstile/detail/blocked_thread.hpp>
+#include <turnstile/detail/execution.hpp>
+
+#include <utility>
+
+namespace turnstile::detail {
+
+template <class Body>
+class blocking_execution : private execution<Body> {
+  using base = execution<Body>;
+
+ public:
+  template <class B>
+  blocking_execution(section_core& section, B&& body, const execute_options& options,
+                     const std::source_location& where)
+      : base(section, std::forward<B>(body), options, where) {
+    this->stay_on_thread();
+  }
+
+  typename base::value run() {
+    if (!was_served_at_once()) wait();
+    return this->take();
+  }
+
+ private:
+  // Whoever is served here, and has no executor, goes on before this thread may block.
+  TURNSTILE_INLINE bool was_served_at_once() {
+    const trampoline before_it(true);
+    return this->run_if_idle();
+  }
+
+  void wait() {
+    switch (enter_line()) {
+      case base::wait_for_turn::begins: break;
+      case base::wait_for_turn::is_over: this->give_up_waiting(); return;
+      case base::wait_for_turn::withdrawn: me_.need_not_wait(); return;
+    }
+    me_.wait();
+    this->stay();
+  }
+
+  typename base::wait_for_turn enter_line() {
+    const trampoline before_it(true);
+    this->block_here(me_);
+    return base::enter_line();
+  }
+
+  blocked_thread me_;
+};
+
+}  // namespace turnstile::detail

@@ -1,0 +1,144 @@
+// execution.hpp - a request to run a body, whoever waits for it: a coroutine or a thread.
+//
+// The uncontended path is all here: arrive, run the body, leave. Everything that does not depend on the
+// body's type is in lib/strand. Kept inline for bench/uncontended.
+#pragma once
+
+#include <turnstile/detail/body.hpp>
+#include <turnstile/detail/section_request.hpp>
+#include <turnstile/execute_options.hpp>
+
+#include <cstdint>
+#include <source_location>
+#include <utility>
+
+namespace turnstile::detail {
+
+template <class Body>
+class execution : protected section_request {
+ protected:
+  using value = body_result_t<Body>;
+  static constexpr bool may_wait = waits<Body>;
+
+  template <class B>
+  execution(section_core& section, B&& body, const execute_options& options,
+            const std::source_location& where)
+      : section_request(section, options, where), body_(std::forward<B>(body)) {
+    if constexpr (may_wait) left_ = nullptr;
+  }
+
+  execution(execution&& other) noexcept(std::is_nothrow_move_constructible_v<Body>)
+      : section_request(std::move(other)), body_(std::move(other.body_)) {
+    if constexpr (may_wait) left_ = nullptr;
+  }
+
+  // True: the section was idle, and the body has run. False: it has arrived.
+  TURNSTILE_INLINE bool run_if_idle() {
+    section_core& section = *section_;  // kept in a register
+    begin();
+    if (claim_uses() || section.special()) [[unlikely]]
+      return arrive_only();
+    section_core::place line;
+    const arrival arrived = section.arrive(line);
+    if constexpr (!may_wait) {
+      if (arrived == arrival::owner && !is_sent()) [[likely]] {
+        run_body(here().chain);
+        section.leave(line);
+        return true;
+      }
+    }
+    if (arrived == arrival::closed) refuse();
+    arrived_ = arrived;
+    line_ = line;
+    return false;
+  }
+
+  enum class [[nodiscard]] wait_for_turn : std::uint8_t{
+      begins,     // this may be gone
+      is_over,    // the body has run in this very call
+      withdrawn,  // in this very call: the waiter goes on with the error
+  };
+
+  // After it arrived, with its waiter filled in.
+  wait_for_turn enter_line() {
+    const bool elsewhere = section_->bound_elsewhere();
+    request* const own = elsewhere || must_hop() ? nullptr : this;
+    await_turn(&begin_body, may_wait);
+    tell_if_queued();
+    accepted();
+    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
+      if (stand_in* const s = make_stand_in(turn_comes_once)) {
+        return wait_by(*s) ? wait_for_turn::begins : wait_for_turn::withdrawn;
+      }
+    }
+    section_core& section = *section_;  // this may be gone after publishing or posting
+    if (arrived_ == arrival::owner) {
+      if (elsewhere) {
+        section.post_first(line_, *this);
+        return wait_for_turn::begins;
+      }
+      return section.serve_first(line_, *this, own) ? wait_for_turn::is_over
+                                                    : wait_for_turn::begins;
+    }
+    switch (section.publish(*this, line_, own)) {
+      case section_core::published::waiting: return wait_for_turn::begins;
+      case section_core::published::own_served: return wait_for_turn::is_over;
+      case section_core::published::closed: break;
+    }
+    refuse_late();
+  }
+
+  // By the waiter when it goes on.
+  TURNSTILE_INLINE value take() {
+    waited();
+    if (left_ != nullptr) [[unlikely]]
+      adopt_holds(*left_);
+    return got_.take();
+  }
+
+ public:
+  // For waiting_body.
+  using section_request::place;
+  using section_request::section;
+  void body_ended() noexcept { section_->body_finished(*this); }
+  result<value>& got() noexcept { return got_; }
+  chain_frame*& left_behind() noexcept { return left_; }
+
+ private:
+  // Whatever happens, the body does not run within run_if_idle.
+  TURNSTILE_COLD bool arrive_only() {
+    section_request::arrive();
+    return false;
+  }
+
+  TURNSTILE_INLINE void run_body(chain_frame* requester) noexcept {
+    left_ = run_held(*section_, requester, at_, [this] {
+      got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
+    });
+  }
+
+  static outcome begin_body(request& r) noexcept {
+    auto& self = static_cast<execution&>(r);
+    self.turn_has_come();
+    self.keep_uses();
+    if (self.comes_too_late()) [[unlikely]] {
+      self.got_.fail(self.cancelled());
+      self.left_ = nullptr;
+      return outcome::no_body;
+    }
+    if constexpr (may_wait) {
+      return self.waiting_.start(self, self.body_, self.chain_);
+    } else {
+      self.run_body(self.chain_);
+      return outcome::finished;
+    }
+  }
+
+  Body body_;
+  result<value> got_;
+  chain_frame* left_;  // guards that the body left behind; a plain body always says
+  [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execution>, no_waiting_body>
+      waiting_;
+};
+
+}  // namespace turnstile::detail

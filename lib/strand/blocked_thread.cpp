@@ -1,0 +1,66 @@
+// blocked_thread.cpp - waiting in place: spinning for a while, then parked. The protocol is in the header.
+
+#include <turnstile/detail/blocked_thread.hpp>
+#include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/threads.hpp>
+
+#include <chrono>
+
+namespace turnstile::detail {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// What parking costs: a system call to fall asleep, one by another thread to wake this one, and the way
+// back onto a core. Who spins for as long loses at most half (Karlin, Manasse, McGeoch, Owicki 1990).
+constexpr nanoseconds most_spinning =
+    limit(std::chrono::microseconds(2), std::chrono::microseconds(0));
+
+constexpr int looks_between_clocks = limit(8, 1);
+
+}  // namespace
+
+void blocked_thread::wait() noexcept {
+  while ((await_word() & has_job) != 0) run_job();
+}
+
+void blocked_thread::need_not_wait() noexcept {
+  if ((word_.load(relaxed) & has_job) != 0) run_job();  // posted with its stand-in pinned: A1
+}
+
+void blocked_thread::run_job() noexcept {
+  job& j = *job_;
+  word_.fetch_and(done, relaxed);  // whoever posts again comes after the job
+  const chain_scope nothing_held{nullptr};
+  const trampoline before_it(true);
+  job_access::work_here(j);
+}
+
+// Until the word says something.
+std::uint32_t blocked_thread::await_word() noexcept {
+  const std::uint32_t seen = spin();
+  return seen != 0 ? seen : park();
+}
+
+std::uint32_t blocked_thread::spin() noexcept {
+  const steady_clock::time_point begun = steady_clock::now();
+  do {
+    for (int i = 0; i != looks_between_clocks; ++i) {
+      if (const std::uint32_t seen = word_.load(acquire); seen != 0) return seen;  // B1
+      pause();
+    }
+  } while (steady_clock::now() - begun < most_spinning);
+  return 0;
+}
+
+std::uint32_t blocked_thread::park() noexcept {
+  std::uint32_t nothing = 0;
+  word_.compare_exchange_strong(nothing, parked, relaxed, relaxed);  // or it says something
+  for (;;) {
+    if (const std::uint32_t seen = word_.load(acquire); seen != parked) return seen;  // B1
+    word_.wait(parked, relaxed);
+  }
+}
+
+}  // namespace turnstile::detail
