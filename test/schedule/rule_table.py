@@ -39,6 +39,7 @@ ON_LANE = ("withdrawal: *lane*", "withdrawal: *time to serve*", "withdrawal: *go
 ASIDE = ("withdrawal: * set aside*", "withdrawal: * woken*", "withdrawal: a section*")
 TOKEN = ("token:*",)
 LIMITS = ("limits:*",)
+BLOCKING = ("blocking:*",)
 GRAPH = ("wait graph: *two take*", "wait graph: *join*", "wait graph: the *", "wait graph: *")
 MEMBER = ("wait graph: *join*", "wait graph: *work*", "wait graph: *")
 
@@ -637,6 +638,21 @@ rule("whoever does not come last looks again", "if (left_.fetch_sub(1, acq_rel) 
 
 rule = rules_of("include/turnstile/sync_wait.hpp", ("strand: *lane*", "strand:*"))
 rule("the end does not notify", "word.notify_one();", "")
+
+rule = rules_of("include/turnstile/detail/blocked_thread.hpp", BLOCKING)
+rule("a parked thread is told and not woken",
+     "if ((word.fetch_add(what, seq_cst) & parked) != 0) word.notify_one();",
+     "word.fetch_add(what, seq_cst);")
+
+rule = rules_of("lib/strand/blocked_thread.cpp", BLOCKING)
+rule("parks by store", "word_.compare_exchange_strong(nothing, parked, relaxed, relaxed);",
+     "word_.store(parked, relaxed); static_cast<void>(nothing);")
+rule("a thread that is given the section does not serve",
+     "while ((await_word() & has_job) != 0) run_job();", "static_cast<void>(await_word());")
+rule("who withdraws its own request forgets the section that it was given",
+     "if ((word_.load(relaxed) & has_job) != 0) run_job();", "")
+rule("who takes the section forgets that it is done with", "word_.fetch_and(done, relaxed);",
+     "word_.store(0, relaxed);")
 
 # --- the pool -------------------------------------------------------------------------------------
 

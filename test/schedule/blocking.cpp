@@ -1,0 +1,169 @@
+// blocking.cpp - plain threads in a section's line: they are told once, wake up, serve when they are asked to,
+// and may end what they waited for.
+
+#include "schedule/lane.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <stop_token>
+#include <utility>
+
+using namespace schedule;
+using namespace turnstile;
+using detail::acq_rel;
+
+namespace {
+
+// A section and what it protects, ended by whoever is the last to need it.
+class ended_by_the_last {
+ public:
+  explicit ended_by_the_last(int users, section_options options = {.ring_capacity = 1})
+      : cs(options), users_(users) {}
+
+  int add_one() {
+    return cs.execute_blocking([this] {
+      n = n + 1;
+      return static_cast<int>(n);
+    });
+  }
+  void leave() {
+    if (users_.fetch_sub(1, acq_rel) == 1) delete this;
+  }
+
+  critical_section cs;
+  guarded<int> n{0};
+
+ private:
+  ~ended_by_the_last() = default;
+
+  atomic<int> users_;
+};
+
+void ask_and_leave(ended_by_the_last& s) {
+  const int got = s.add_one();
+  require(got >= 1 && got <= 3, "a wrong result");
+  s.leave();
+}
+
+section_guard held(critical_section& cs) {
+  section_guard guard = std::move(cs.try_lock().value());
+  guard.detach();
+  return guard;
+}
+
+}  // namespace
+
+TEST_SUITE("blocking") {
+  TEST_CASE("blocking: three threads ask, the last one to have its result ends the section") {
+    holds([] {
+      auto& s = *new ended_by_the_last(3);
+      const auto ask = [&s] { ask_and_leave(s); };
+      together({ask, ask, ask});
+    });
+  }
+
+  TEST_CASE("blocking: two threads ask twice") {
+    holds([] {
+      critical_section cs({.ring_capacity = 2});
+      guarded<int> n{0};
+      const auto ask = [&] {
+        const int before = cs.execute_blocking([&] { return static_cast<int>(n = n + 1); });
+        const int after = cs.execute_blocking([&] { return static_cast<int>(n = n + 1); });
+        require(before < after, "out of order");
+      };
+      together({ask, ask});
+      require(n == 4, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("blocking: the body runs on a lane, and the last one back ends the section") {
+    holds(
+        [] {
+          lane serves;
+          auto& s =
+              *new ended_by_the_last(2, {.executor = executor_ref(serves), .ring_capacity = 1});
+          const auto ask = [&s] { ask_and_leave(s); };
+          together({ask, ask});
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("blocking: a body waits for a lane, and who is behind it waits too") {
+    holds(
+        [] {
+          lane there;
+          critical_section cs({.ring_capacity = 2});
+          guarded<int> n{0};
+          const auto add = [&]() -> task<> {
+            n = n + 1;
+            co_return;
+          };
+          together({[&] { cs.execute_blocking([&] { return schedule_on(there, add()); }); },
+                    [&] { cs.execute_blocking([&] { n = n + 1; }); }});
+          require(n == 2, "not once each");
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("blocking: who has served enough gives the section to the thread that is next") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      section_guard guard = held(s.cs);
+      for (int i = 0; i != 2; ++i) s.cs.post([&s] { s.n = s.n + 1; });
+      together({[&] {
+                  guard.unlock();
+                  s.leave();
+                },
+                [&] {
+                  require(s.add_one() == 3, "not in its turn");
+                  s.leave();
+                }});
+    });
+  }
+
+  TEST_CASE("blocking: it is next, is given the section, and is asked to go") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(2);
+          section_guard guard = held(s.cs);
+          for (int i = 0; i != 2; ++i) s.cs.post([&s] { s.n = s.n + 1; });
+          std::stop_source stop;
+          together({[&] {
+                      guard.unlock();
+                      s.leave();
+                    },
+                    [&] {
+                      try {
+                        s.cs.execute_blocking([&s] { s.n = s.n + 1; }, {.stop = stop.get_token()});
+                      } catch (const operation_cancelled&) {
+                      }
+                      s.leave();
+                    },
+                    [&] { stop.request_stop(); }});
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE("blocking: one of two in line goes, and the other one is served") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(3);
+          section_guard guard = held(s.cs);
+          std::stop_source stop;
+          together({[&] {
+                      try {
+                        s.cs.execute_blocking([&s] { s.n = s.n + 1; }, {.stop = stop.get_token()});
+                      } catch (const operation_cancelled&) {
+                      }
+                      s.leave();
+                    },
+                    [&] { ask_and_leave(s); },
+                    [&] {
+                      stop.request_stop();
+                      guard.unlock();
+                      s.leave();
+                    }});
+        },
+        {.most = {1, 0}});
+  }
+}
