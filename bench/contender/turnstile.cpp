@@ -1,4 +1,5 @@
 #include "contender/ask.hpp"
+#include "lines/lines.hpp"
 #include "support/section_row.hpp"
 
 #include <turnstile/turnstile.hpp>
@@ -99,6 +100,7 @@ class turnstile_section : public bench::clients_on_threads {
   turnstile::thread_pool pool_;
 };
 
-const bool asked = bench::ask_everything<turnstile_section>();
+const bool asked =
+    bench::ask_everything<turnstile_section>() && bench::lines::ask<turnstile_section>();
 
 }  // namespace

@@ -72,6 +72,8 @@ GOALS = (
     Goal("uncontended, time of std::mutex", 1.10, "uncontended", {"T": "1", "N": "1"}),
     *(Goal(f"counter, {n} coroutines on 2 threads, time of std::mutex", 1.0, "counter",
            {"T": "2", "N": n}) for n in ("64", "1024")),
+    *(Goal(f"counter, {n} plain threads that wait in place, time of std::mutex", 1.0, "counter",
+           {"T": n, "N": n}, way="_blocking") for n in ("2", "4", "8")),
     *(_think("2", n, 1.15, "limit", "the physical limit") for n in ("64", "1024")),
     *(_think("2", n, 1.08, "mutex", "std::mutex") for n in ("64", "1024")),
     *(_think("4", n, 1.20, "mutex", "std::mutex") for n in ("64", "1024")),

@@ -24,6 +24,14 @@ def label(row):
     return " ".join(part for part in row if part)
 
 
+def ratios(view, results, case):
+    """What the case is compared with: the contender's name, or limit, and the range of the ratio."""
+    found = [("mutex", results.against_mutex(case)), ("limit", results.against_limit(case))]
+    if view.beside and case.contender not in (view.beside, REFERENCE):
+        found.append((view.beside, results.against(case, view.beside)))
+    return [(name, ratio) for name, ratio in found if view.ratios and ratio]
+
+
 def short(ratio):
     """Three figures or so: 0.29, 12.6, 314."""
     return f"{ratio:.{2 if ratio < 10 else 1 if ratio < 100 else 0}f}"
@@ -32,7 +40,8 @@ def short(ratio):
 def _belongs(view, results, case):
     return (results.range(case, view.marks[0].counter) is not None
             and all(case.letter(letter) in allowed for letter, allowed in view.only)
-            and (not view.ways or way_of(case.contender) in view.ways))
+            and (not view.ways or way_of(case.contender) in view.ways)
+            and (not view.plain or results.range(case, "clients_are_threads").median == 1))
 
 
 def _panel(view, results, case):

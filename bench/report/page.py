@@ -102,8 +102,6 @@ def _beside(view, results, case, ranges):
         parts.append(f"{ranges[0].low:,.{view.places}f} to {ranges[0].high:,.{view.places}f}")
     else:
         parts.append(f"{view.marks[-1].name} up to {ranges[-1].high:,.{view.places}f}")
-    if view.ratios:
-        for ratio, name in ((results.against_mutex(case), "mutex"),
-                            (results.against_limit(case), "limit")):
-            parts.append(f"{grid.short(ratio.median)} × {name}" if ratio else "")
-    return "<br>".join(part for part in parts if part)
+    parts += [f"{grid.short(ratio.median)} × {name}"
+              for name, ratio in grid.ratios(view, results, case)]
+    return "<br>".join(parts)

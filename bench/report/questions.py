@@ -24,6 +24,8 @@ class View:
     ratios: bool = True
     only: tuple = ()  # pairs (letter, values of which a case must have one)
     ways: tuple = ()  # of our contenders only those that are called so after the ring; empty: all
+    plain: bool = False  # only those whose clients are threads
+    beside: str = ""  # a contender that the others are compared with, besides std::mutex
     places: int = 1
     linear: bool = False
 
@@ -68,17 +70,31 @@ VIEWS = (
     View("counter", "Counter",
          "T threads, N clients that do nothing but ++counter inside. The queue itself.",
          panels=("T",), ways=("",)),
+    View("counter", "Counter, plain threads",
+         "T threads that do nothing but ++counter inside. Ours wait in place (execute_blocking), "
+         "and whoever leaves the section runs the others' bodies.",
+         panels=("T",), ways=("", "_blocking"), plain=True),
     View("counter", "Counter, requests that may be withdrawn",
          f"{_MAY_GO} Two threads.", **_MAY_GO_SHOWN),
     View("think", "Think, tiny body",
          "++counter inside, about 215 ns of private work outside. A queue that drags all clients "
          "onto one thread reaches twice the limit here on two cores.",
          panels=("T",), only=(("B", ("tiny",)),), ways=("",)),
+    View("think", "Think, plain threads",
+         "The same on T threads that wait in place, with a tiny and a longer body.",
+         panels=("T", "B"), ways=("", "_blocking"), plain=True),
     View("think", "Think, tiny body, requests that may be withdrawn",
          f"{_MAY_GO} Two threads, about 215 ns of private work.", **_MAY_GO_SHOWN),
     View("think", "Think, 250 ns body",
          "About 250 ns inside, about 215 ns outside: the section itself is the limit.",
-         panels=("T",), only=(("B", ("250ns",)),)),
+         panels=("T",), only=(("B", ("250ns",)),), ways=("",)),
+    View("lines", "Lines",
+         "Two threads, N clients; the body writes one word in each of 1, 8 or 64 cache lines of what "
+         "the section guards. Where clients enter on their own threads, those lines follow them.",
+         panels=("B",), beside="fiber_mutex"),
+    View("switching", "Switching",
+         "N fibers on one thread do nothing but yield to one another: the time of one switch.",
+         panels=("N",), rows=(), unit="ns per switch", beside="boost_fiber"),
     View("oversubscribed", "Oversubscribed, time",
          "1000 multiply-adds inside and 1000 outside, with more clients than cores. Compared with "
          "std::mutex on 8 and on 64 threads.",

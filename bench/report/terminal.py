@@ -36,9 +36,9 @@ def _cell(view, results, case):
     if len(ranges) == 1:
         spread = (ranges[0].high - ranges[0].low) / 2 / (ranges[0].median or 1)
         text += f" ±{spread:.0%}"
-    if view.ratios:
-        for ratio, unit in ((results.against_mutex(case), "m"), (results.against_limit(case), "L")):
-            text += f" {grid.short(ratio.median)}{unit}" if ratio else ""
+    for name, ratio in grid.ratios(view, results, case):
+        unit = {"mutex": "m", "limit": "L"}.get(name, f" x {name}")
+        text += f" {grid.short(ratio.median)}{unit}"
     return text
 
 

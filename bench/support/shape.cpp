@@ -13,6 +13,9 @@ std::string_view name_of(length l) {
     case length::ns_215: return "215ns";
     case length::ns_250: return "250ns";
     case length::steps_1000: return "1000steps";
+    case length::line_1: return "1line";
+    case length::lines_8: return "8lines";
+    case length::lines_64: return "64lines";
   }
   return {};
 }
@@ -40,12 +43,20 @@ std::string letters_of(const shape& s) {
 
 std::uint64_t steps_of(length l) {
   switch (l) {
-    case length::none: return 0;
     case length::ns_215: return steps_lasting(215);
     case length::ns_250: return steps_lasting(250);
     case length::steps_1000: return 1000;
+    default: return 0;
   }
-  return 0;
+}
+
+std::size_t lines_of(length l) {
+  switch (l) {
+    case length::line_1: return 1;
+    case length::lines_8: return 8;
+    case length::lines_64: return 64;
+    default: return 0;
+  }
 }
 
 }  // namespace bench

@@ -12,7 +12,7 @@ namespace bench {
 
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-enum class length { none, ns_215, ns_250, steps_1000 };
+enum class length { none, ns_215, ns_250, steps_1000, line_1, lines_8, lines_64 };
 enum class choice { only, uniform, skewed };
 
 struct shape {
@@ -32,6 +32,8 @@ std::string letters_of(const shape&);
 
 // How many steps of work.hpp that is on this machine.
 std::uint64_t steps_of(length);
+// How many cache lines are written; 0: it is no such length.
+std::size_t lines_of(length);
 
 // On plain threads every client is a thread; elsewhere each number of clients is a case.
 template <class Contender>
