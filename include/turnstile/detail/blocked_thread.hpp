@@ -50,7 +50,8 @@ class blocked_thread {
   // By the thread. Serves others meanwhile if it is asked to.
   void wait() noexcept;
 
-  // By the thread, instead: it has withdrawn its request itself. The section may have been given to it before.
+  // By the thread, instead: it has withdrawn its request itself. The section may have been given to it
+  // before.
   void need_not_wait() noexcept;
 
  private:
