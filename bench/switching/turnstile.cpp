@@ -14,7 +14,13 @@ class fibers_of_ours {
 
   explicit fibers_of_ours(const bench::shape& s) : pool_(static_cast<unsigned>(s.threads)) {}
 
+  // Started on the one thread: none of them runs before the last one is there.
   void run(bench::switching::work& all) {
+    turnstile::sync_wait(pool_.spawn_fiber([this, &all] { run_here(all); }));
+  }
+
+ private:
+  void run_here(bench::switching::work& all) {
     std::vector<turnstile::fiber<void>> each;
     each.reserve(all.fibers());
     for (std::size_t i = 0; i != all.fibers(); ++i) {
@@ -24,10 +30,9 @@ class fibers_of_ours {
           },
           {.stack_size = stack_bytes}));
     }
-    for (turnstile::fiber<void>& f : each) turnstile::sync_wait(std::move(f));
+    for (turnstile::fiber<void>& f : each) turnstile::await(std::move(f));
   }
 
- private:
   static constexpr std::size_t stack_bytes = 32 * 1024;  // as Boost.Fiber's
 
   turnstile::thread_pool pool_;
