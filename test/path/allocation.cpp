@@ -141,7 +141,8 @@ TEST_SUITE("path") {
     std::atomic<long> allocated{0};
     long n = 0;
     const auto ask = [&] {
-      const long before = allocations;
+      // The threads are all there when the first of these runs.
+      const long before = cs.execute_blocking([] { return allocations.load(); });
       for (int i = 0; i != each; ++i) cs.execute_blocking([&n] { ++n; });
       cs.execute_blocking([&] { allocated += allocations - before; });
     };
