@@ -8,11 +8,18 @@
 #include <turnstile/detail/fiber_core.hpp>
 #include <turnstile/detail/first_error.hpp>
 
+#include <cxxabi.h>
 #include <optional>
 
 namespace turnstile::detail {
 
 namespace {
+
+// A thread that has not run a fiber yet.
+TURNSTILE_COLD void prepare(thread_state& t) noexcept {
+  t.exceptions = reinterpret_cast<exceptions_here*>(abi::__cxa_get_globals());
+  watch_this_thread();
+}
 
 scope_core* make_scope(bool stoppable) {
   auto* const scope = new scope_core(std::stop_source(), on_failure::go_on, "fiber");
@@ -55,24 +62,21 @@ void fiber_core::begin(job& j) noexcept {
   run_to_suspension(static_cast<fiber_core&>(j).coroutine_);  // j may be gone
 }
 
-fiber_core::coroutine fiber_core::drive(fiber_core& f) {
-  while (f.run()) co_await promise::pause{f};
-}
-
 // Inlined, as all between here and there: each return after a switch is mispredicted.
 inline void fiber_core::enter() noexcept {
-  watch_for_overflow();
   thread_state& t = here();  // of the thread, which stays the same on this side
+  if (t.exceptions == nullptr) [[unlikely]]
+    prepare(t);
   borrowed_stack* const stack_before = std::exchange(t.stack, this);
   fiber_core* const fiber_before = std::exchange(t.fiber, this);
-  stack_->enter();
+  stack_->enter(*t.exceptions);
   t.stack = stack_before;
   t.fiber = fiber_before;
   if (stack_->overflowed()) report_overflow(*this);
 }
 
 // True: the fiber waits. False: it has ended.
-bool fiber_core::run() noexcept {
+inline bool fiber_core::run() noexcept {
   // Whatever is resumed on its stack goes to the thread's loop and not onto that stack.
   std::optional<trampoline> base;
   if (here().bounce == nullptr) base.emplace();
@@ -81,6 +85,10 @@ bool fiber_core::run() noexcept {
     if (call_ == nullptr) return !has_ended_;
     std::exchange(call_, nullptr)(call_with_);
   }
+}
+
+fiber_core::coroutine fiber_core::drive(fiber_core& f) {
+  while (f.run()) co_await promise::pause{f};
 }
 
 void fiber_core::run_work(void* self) noexcept {

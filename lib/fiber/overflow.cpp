@@ -55,17 +55,13 @@ void print(const fiber_core& f) noexcept {
          << at.where.file_name() << ":" << at.where.line() << ")\n";
 }
 
-#if defined(TURNSTILE_ADDRESS_SANITIZER) || defined(TURNSTILE_THREAD_SANITIZER)
-
-void install_here() noexcept {}
-
-#else
+#if !defined(TURNSTILE_ADDRESS_SANITIZER) && !defined(TURNSTILE_THREAD_SANITIZER)
 
 void on_fault(int, siginfo_t* fault, void*) {
   if (const auto* const f = static_cast<const fiber_core*>(here().stack)) {
     const std::byte* const bottom = f->stack().memory().bottom;
     const auto* const at = static_cast<const std::byte*>(fault->si_addr);
-    if (at < bottom && at >= bottom - page_size()) print(*f);
+    if (at < bottom && at >= bottom - guard_size()) print(*f);
   }
   // The instruction is tried again, and the process ends as it would have.
   struct sigaction by_default {};
@@ -112,19 +108,18 @@ class handler_stack {
   bool installed_ = false;
 };
 
-void install_here() noexcept {
-  static const bool installed = install_handler();
-  if (installed) static thread_local handler_stack until_it_ends;
-}
-
 #endif
 
 }  // namespace
 
+#if defined(TURNSTILE_ADDRESS_SANITIZER) || defined(TURNSTILE_THREAD_SANITIZER)
+void watch_this_thread() noexcept {}
+#else
 void watch_this_thread() noexcept {
-  here().watches_stacks = true;
-  install_here();
+  static const bool installed = install_handler();
+  if (installed) static thread_local handler_stack until_it_ends;
 }
+#endif
 
 void report_overflow(const fiber_core& f) noexcept {
   print(f);

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cxxabi.h>
 #include <utility>
 
 #if defined(TURNSTILE_ADDRESS_SANITIZER)
@@ -31,11 +30,6 @@ namespace turnstile::detail {
 struct exceptions_here {
   void* caught = nullptr;
   unsigned int uncaught = 0;
-
-  // The function that gives a thread's is declared const, so it must not be called by what changes threads.
-  void exchange() noexcept {
-    std::swap(*reinterpret_cast<exceptions_here*>(abi::__cxa_get_globals()), *this);
-  }
 };
 
 class own_stack {
@@ -48,8 +42,8 @@ class own_stack {
   own_stack(const own_stack&) = delete;
   own_stack& operator=(const own_stack&) = delete;
 
-  // By a thread: until the function leaves, or has returned.
-  [[gnu::always_inline]] inline void enter() noexcept;
+  // By a thread, whose exceptions these are: until the function leaves, or has returned.
+  [[gnu::always_inline]] inline void enter(exceptions_here& of_thread) noexcept;
   // By the function.
   [[gnu::always_inline]] inline void leave() noexcept;
 
@@ -82,8 +76,8 @@ class own_stack {
 #endif
 };
 
-inline void own_stack::enter() noexcept {
-  exceptions_.exchange();
+inline void own_stack::enter(exceptions_here& of_thread) noexcept {
+  std::swap(of_thread, exceptions_);
   const float_control before = float_control::now();
   if (floats_ != before) floats_.put();
 #if defined(TURNSTILE_ADDRESS_SANITIZER)
@@ -99,7 +93,7 @@ inline void own_stack::enter() noexcept {
 #endif
   floats_ = float_control::now();
   if (floats_ != before) before.put();
-  exceptions_.exchange();
+  std::swap(of_thread, exceptions_);
 }
 
 inline void own_stack::leave() noexcept {

@@ -43,9 +43,9 @@ stacks_of_a_size& those_of(std::size_t size) noexcept {
   return by_width[static_cast<std::size_t>(std::bit_width(size))];
 }
 
-bool put_guard(std::byte* page) noexcept {
-  return madvise(page, page_size(), guard_install) == 0 ||
-         mprotect(page, page_size(), PROT_NONE) == 0;
+bool put_guard(std::byte* at) noexcept {
+  return madvise(at, guard_size(), guard_install) == 0 ||
+         mprotect(at, guard_size(), PROT_NONE) == 0;
 }
 
 void put(stacks_of_a_size& all, const stack_memory& s) noexcept {
@@ -55,7 +55,7 @@ void put(stacks_of_a_size& all, const stack_memory& s) noexcept {
 
 // Under the lock.
 void add_slab(stacks_of_a_size& all, std::size_t size) {
-  const std::size_t stride = page_size() + size;
+  const std::size_t stride = guard_size() + size;
   const std::size_t stacks = std::max<std::size_t>(1, slab_bytes / stride);
   void* const got = mmap(nullptr, stacks * stride, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -64,7 +64,7 @@ void add_slab(stacks_of_a_size& all, std::size_t size) {
   madvise(got, stacks * stride, MADV_NOHUGEPAGE);
   auto* guard = static_cast<std::byte*>(got);
   for (std::size_t i = 0; i != stacks; ++i, guard += stride) {
-    put(all, {guard + page_size(), size, put_guard(guard)});
+    put(all, {guard + guard_size(), size, put_guard(guard)});
   }
 }
 
@@ -79,6 +79,8 @@ std::size_t page_size() noexcept {
   static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return bytes;
 }
+
+std::size_t guard_size() noexcept { return 4 * page_size(); }
 
 stack_memory take_stack(std::size_t size) {
   if (size > PTRDIFF_MAX / 2) throw std::bad_alloc();

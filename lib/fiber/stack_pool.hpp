@@ -1,6 +1,7 @@
 // stack_pool.hpp - memory for stacks: guarded, and used again.
 //
-// Sizes are powers of two. Stacks of one size lie side by side in slabs, each above a guard page. Given
+// Sizes are powers of two. Stacks of one size lie side by side in slabs, each above a guard of four
+// pages, which a frame would have to be larger than to step over. Given
 // back, they wait in a list, the latest first; those beyond the first 256 of a size give their pages
 // back to the system, but keep their place. Slabs are never unmapped: the address space of the most fibers that were
 // alive at once is kept.
@@ -16,7 +17,7 @@
 namespace turnstile::detail {
 
 struct stack_memory {
-  std::byte* bottom;  // its lowest byte; the guard page, if there is one, lies below
+  std::byte* bottom;  // its lowest byte; the guard, if there is one, lies below
   std::size_t size;   // bytes
   bool guarded;
 
@@ -24,6 +25,7 @@ struct stack_memory {
 };
 
 std::size_t page_size() noexcept;
+std::size_t guard_size() noexcept;
 
 // At least `size` bytes. Throws bad_alloc.
 stack_memory take_stack(std::size_t size);

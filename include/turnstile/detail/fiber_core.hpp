@@ -110,7 +110,7 @@ class fiber_core : public borrowed_stack, private job {
     handle its;
   };
   static coroutine drive(fiber_core& f);
-  bool run() noexcept;
+  [[gnu::always_inline]] inline bool run() noexcept;
   [[gnu::always_inline]] inline void enter() noexcept;
   void ended() noexcept;
 

@@ -10,6 +10,7 @@
 namespace turnstile::detail {
 
 class fiber_core;
+struct exceptions_here;
 class trampoline;
 class relay;
 class timer;
@@ -48,7 +49,7 @@ struct thread_state {
   std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
   std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
-  bool watches_stacks = false;  // overflows of fibers' stacks are reported on this thread
+  exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
