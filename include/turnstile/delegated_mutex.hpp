@@ -22,7 +22,8 @@ namespace turnstile {
 /// Choose it for code that cannot be changed. Other code had better use critical_section::execute.
 ///
 /// Threads    any; a fiber unlocks what it locked, innermost first, and a thread what it locked.
-///            Anything else is reported and aborts
+///            Anything else is reported and aborts: so will one std::scoped_lock of several in a fiber,
+///            which unlocks the first one first. Nest them
 /// Order      the section's; no barging
 /// Memory     what the holder wrote is seen by every later body of the section
 /// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among them;
