@@ -12,6 +12,7 @@
 #include <coroutine>
 #include <functional>
 #include <source_location>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -102,15 +103,15 @@ class fiber {
   detail::fiber_share<R> share_;
 };
 
-/// Starts `f()` on a stack of its own, on `on`, which must not be empty. Nothing of it runs within the
-/// call.
+/// Starts `f()` on a stack of its own, on `on`. Nothing of it runs within the call.
 ///
-/// Throws     bad_alloc, also if there is no room for a stack
+/// Throws     `std::invalid_argument` if `on` is empty; bad_alloc, also if there is no room for a stack
 template <class F>
 auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::default_fiber,
                  std::source_location where = std::source_location::current()) {
   using function = std::decay_t<F>;
   using value = detail::kept<std::invoke_result_t<function>>;
+  if (!on) throw std::invalid_argument("turnstile: a fiber needs an executor to run on");
   auto* const started =
       new detail::fiber_state<function, value>(std::forward<F>(f), options, where);
   fiber<value> handle(started);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int guard_install = 102;  // MADV_GUARD_INSTALL, newer than the headers of Debian 12
 
+constexpr std::size_t smallest = 16384;
 constexpr std::size_t slab_bytes = std::size_t{4} << 20;
 constexpr std::size_t kept_with_their_pages = 256;  // of each size
 
@@ -84,7 +85,7 @@ std::size_t guard_size() noexcept { return 4 * page_size(); }
 
 stack_memory take_stack(std::size_t size) {
   if (size > PTRDIFF_MAX / 2) throw std::bad_alloc();
-  size = std::bit_ceil(std::max(size, page_size()));
+  size = std::bit_ceil(std::max(size, smallest));
   const std::lock_guard lock(pool_lock);
   stacks_of_a_size& all = those_of(size);
   if (all.newest == nullptr) add_slab(all, size);

@@ -372,7 +372,8 @@ TEST_SUITE("fiber") {
       return much[0] == 1;
     };
     CHECK(ended(on, spawn_fiber(on, fill, {.stack_size = std::size_t{1} << 20})));
-    CHECK(ended(on, spawn_fiber(on, [] { return 1; }, {.stack_size = 16384})) == 1);
+    CHECK(ended(on, spawn_fiber(on, [] { return 1; }, {.stack_size = 1})) == 1);
+    CHECK_THROWS_AS(static_cast<void>(spawn_fiber({}, [] {})), std::invalid_argument);
     CHECK_THROWS_AS(static_cast<void>(spawn_fiber(on, [] {}, {.stack_size = SIZE_MAX})),
                     std::bad_alloc);
   }

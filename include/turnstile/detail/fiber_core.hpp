@@ -47,9 +47,9 @@
 namespace turnstile {
 
 struct fiber_options {
-  std::string_view name = {};     ///< label in errors and reports; must outlive the fiber
-  std::size_t stack_size = 65536;  ///< bytes; rounded up to a power of two
-  bool stoppable = false;         ///< its waits in sections' lines end at once after request_stop
+  std::string_view name = {};      ///< label in errors and reports; must outlive the fiber
+  std::size_t stack_size = 65536;  ///< bytes; rounded up to a power of two, and to 16384
+  bool stoppable = false;          ///< its waits in sections' lines end at once after request_stop
 };
 
 namespace detail {
