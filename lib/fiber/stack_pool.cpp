@@ -85,7 +85,7 @@ std::size_t guard_size() noexcept { return 4 * page_size(); }
 
 stack_memory take_stack(std::size_t size) {
   if (size > PTRDIFF_MAX / 2) throw std::bad_alloc();
-  size = std::bit_ceil(std::max(size, smallest));
+  size = std::bit_ceil(std::max({size, smallest, page_size()}));
   const std::lock_guard lock(pool_lock);
   stacks_of_a_size& all = those_of(size);
   if (all.newest == nullptr) add_slab(all, size);
