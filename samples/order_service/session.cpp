@@ -53,9 +53,11 @@ asio::awaitable<void> session::run() {
   if (is_stopping_) co_await say_goodbye();
 }
 
-// Many requests may come at once: they are answered at once.
+// Many requests may come at once: they are answered at once. (g++ 12 awaits what stands behind a && whatever
+// stands before it: so both have a line of their own.)
 asio::awaitable<void> session::answer_until_the_end() {
-  while (!is_stopping_ && co_await read()) {
+  while (!is_stopping_) {
+    if (!co_await read()) co_return;
     std::size_t begin = 0;
     for (std::size_t end = 0; (end = in_.find('\n', begin)) != in_.npos; begin = end + 1) {
       co_await answer(std::string_view(in_).substr(begin, end - begin));
