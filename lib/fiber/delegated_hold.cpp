@@ -16,6 +16,7 @@ struct delegated_hold::beginning {
   bool await_suspend(fiber_core::handle h) {
     // It may wait, but that is rare, and the loop need not hand back first what it has served.
     its.suspend_as(h, &run_body, false);
+    its.back_to = nullptr;  // its stack comes over to who serves it: of one pool, it stays there
     return its.wait_for_turn();
   }
   void await_resume() {
