@@ -15,7 +15,7 @@ namespace turnstile {
 ///
 /// In a fiber, lock does not block the thread. If the section is busy, the code up to unlock runs on
 /// the thread that serves the section, or on the section's executor, where the data is warm; after
-/// unlock the fiber goes on where it came from. So that code must not rely on its thread: no
+/// unlock the fiber goes on on the executor it came from. So that code must not rely on its thread: no
 /// `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device that was set before.
 /// Elsewhere, in a plain thread or a body, lock blocks the thread, and unlock serves what waits.
 ///
