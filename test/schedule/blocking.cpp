@@ -1,7 +1,9 @@
 // blocking.cpp - plain threads in a section's line: they are told once, wake up, serve when they are asked to,
 // and may end what they waited for.
 
+#include "schedule/ended_by_the_last.hpp"
 #include "schedule/lane.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -14,41 +16,8 @@ using detail::acq_rel;
 
 namespace {
 
-// A section and what it protects, ended by whoever is the last to need it.
-class ended_by_the_last {
- public:
-  explicit ended_by_the_last(int users, section_options options = {.ring_capacity = 1})
-      : cs(options), users_(users) {}
-
-  int add_one() {
-    return cs.execute_blocking([this] {
-      n = n + 1;
-      return static_cast<int>(n);
-    });
-  }
-  void leave() {
-    if (users_.fetch_sub(1, acq_rel) == 1) delete this;
-  }
-
-  critical_section cs;
-  guarded<int> n{0};
-
- private:
-  ~ended_by_the_last() = default;
-
-  atomic<int> users_;
-};
-
 void ask_and_leave(ended_by_the_last& s) {
-  const int got = s.add_one();
-  require(got >= 1 && got <= 3, "a wrong result");
-  s.leave();
-}
-
-section_guard held(critical_section& cs) {
-  section_guard guard = std::move(cs.try_lock().value());
-  guard.detach();
-  return guard;
+  s.check_and_leave(s.cs.execute_blocking(s.body()));
 }
 
 }  // namespace
@@ -108,14 +77,14 @@ TEST_SUITE("blocking") {
   TEST_CASE("blocking: who has served enough gives the section to the thread that is next") {
     holds([] {
       auto& s = *new ended_by_the_last(2);
-      section_guard guard = held(s.cs);
+      section_guard guard = support::hold(s.cs);
       for (int i = 0; i != 2; ++i) s.cs.post([&s] { s.n = s.n + 1; });
       together({[&] {
                   guard.unlock();
                   s.leave();
                 },
                 [&] {
-                  require(s.add_one() == 3, "not in its turn");
+                  require(s.cs.execute_blocking(s.body()) == 3, "not in its turn");
                   s.leave();
                 }});
     });
@@ -125,7 +94,7 @@ TEST_SUITE("blocking") {
     holds(
         [] {
           auto& s = *new ended_by_the_last(2);
-          section_guard guard = held(s.cs);
+          section_guard guard = support::hold(s.cs);
           for (int i = 0; i != 2; ++i) s.cs.post([&s] { s.n = s.n + 1; });
           std::stop_source stop;
           together({[&] {
@@ -148,7 +117,7 @@ TEST_SUITE("blocking") {
     holds(
         [] {
           auto& s = *new ended_by_the_last(3);
-          section_guard guard = held(s.cs);
+          section_guard guard = support::hold(s.cs);
           std::stop_source stop;
           together({[&] {
                       try {

@@ -2,38 +2,18 @@
 // lock and unlock is a body of the section, on whatever thread serves that.
 
 #include "schedule/lane.hpp"
+#include "schedule/signal.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
-#include <coroutine>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 using namespace schedule;
 using namespace turnstile;
-using detail::acq_rel;
 
 namespace {
-
-// Resumed by hand, once, on whatever thread; knows nothing of the library.
-class signal {
- public:
-  bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
-    void* none = nullptr;
-    return waiter_.compare_exchange_strong(none, h.address(), acq_rel, detail::acquire);
-  }
-  void await_resume() const noexcept {}
-
-  void give() noexcept {
-    void* const waiter = waiter_.exchange(this, acq_rel);
-    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
-  }
-
- private:
-  atomic<void*> waiter_{nullptr};
-};
 
 struct place {
   critical_section cs{section_options{.ring_capacity = 1}};
@@ -99,10 +79,9 @@ TEST_SUITE("fiber") {
         [] {
           place p;
           lane home;
-          std::optional<section_guard> busy = p.cs.try_lock();
-          busy->detach();
+          section_guard busy = support::hold(p.cs);
           auto f = spawn_fiber(home, [&] { p.lock_and_add(); });
-          busy.reset();
+          busy.unlock();
           sync_wait(std::move(f));
           require(p.n == 1 && !p.cs.statistics().held, "not served");
         },
@@ -115,15 +94,14 @@ TEST_SUITE("fiber") {
           place p;
           lane home;
           signal s;
-          std::optional<section_guard> busy = p.cs.try_lock();
-          busy->detach();
+          section_guard busy = support::hold(p.cs);
           auto f = spawn_fiber(home, [&] {
             const std::scoped_lock lock(p.m);
             p.n = p.n + 1;
             turnstile::await(s);
             p.n = p.n + 1;
           });
-          together({[&] { busy.reset(); }, [&] { s.give(); }});
+          together({[&] { busy.unlock(); }, [&] { s.give(); }});
           sync_wait(std::move(f));
           require(p.n == 2 && !p.cs.statistics().held, "not served");
         },
@@ -135,11 +113,10 @@ TEST_SUITE("fiber") {
         [] {
           place p;
           lane home;
-          std::optional<section_guard> busy = p.cs.try_lock();
-          busy->detach();
+          section_guard busy = support::hold(p.cs);
           auto f = spawn_fiber(home, [&] { p.lock_and_add(); }, {.stoppable = true});
           f.request_stop();
-          busy.reset();
+          busy.unlock();
           bool cancelled = false;
           try {
             sync_wait(std::move(f));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "schedule/client.hpp"
+#include "schedule/signal.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -14,35 +16,13 @@
 
 namespace schedule {
 
-// Resumed by hand.
-class signal {
- public:
-  bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
-    void* none = nullptr;
-    return waiter_.compare_exchange_strong(none, h.address(), turnstile::detail::acq_rel,
-                                           turnstile::detail::acquire);
-  }
-  void await_resume() const noexcept {}
-  void give() noexcept {
-    void* const waiter = waiter_.exchange(this, turnstile::detail::acq_rel);
-    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
-  }
-
- private:
-  atomic<void*> waiter_{nullptr};
-};
-
 // A section, what it protects, and who has it at first.
 class place {
  public:
   place() : place({.ring_capacity = 1}) {}
   explicit place(turnstile::section_options options) : cs(options), is_bound_(options.executor) {}
 
-  void hold() {
-    holder_ = std::move(cs.try_lock().value());
-    holder_.detach();
-  }
+  void hold() { holder_ = support::hold(cs); }
   void unlock() { holder_.unlock(); }
 
   // The body of request `i`.

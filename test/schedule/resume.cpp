@@ -2,6 +2,7 @@
 // waits that end by themselves while they are stopped.
 
 #include "schedule/lane.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -343,8 +344,7 @@ TEST_SUITE("resume") {
           lane one;
           lane other;
           critical_section cs;
-          section_guard busy = std::move(cs.try_lock().value());
-          busy.detach();
+          section_guard busy = support::hold(cs);
           async_scope work;
           work.spawn(cs.lock());
           const auto joins = [&]() -> task<> { co_await work.join(); };
@@ -361,8 +361,7 @@ TEST_SUITE("resume") {
     holds([] {
       lane home;
       critical_section cs;
-      section_guard busy = std::move(cs.try_lock().value());
-      busy.detach();
+      section_guard busy = support::hold(cs);
       async_scope work;
       work.spawn(cs.lock());
       async_scope scope;

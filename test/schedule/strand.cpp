@@ -3,7 +3,9 @@
 // Threads wait with sync_wait, so that a result comes back through the word that it waits on; or they
 // are lanes, so that the one that serves has no request of its own.
 
+#include "schedule/ended_by_the_last.hpp"
 #include "schedule/lane.hpp"
+#include "schedule/signal.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -19,55 +21,9 @@ using detail::relaxed;
 
 namespace {
 
-// A section and what it protects, ended by whoever is the last to need it.
-class ended_by_the_last {
- public:
-  ended_by_the_last(int users, section_options options = {.ring_capacity = 1})
-      : cs(options), users_(users) {}
-
-  auto add_one() {
-    return cs.execute([this] {
-      n = n + 1;
-      return static_cast<int>(n);
-    });
-  }
-  void leave() {
-    if (users_.fetch_sub(1, acq_rel) == 1) delete this;
-  }
-
-  critical_section cs;
-  guarded<int> n{0};
-
- private:
-  ~ended_by_the_last() = default;
-
-  atomic<int> users_;
-};
-
 void ask_and_leave(ended_by_the_last& s) {
-  const int got = sync_wait(s.add_one());
-  require(got >= 1 && got <= 3, "a wrong result");
-  s.leave();
+  s.check_and_leave(sync_wait(s.cs.execute(s.body())));
 }
-
-// Resumed by hand, once, on whatever thread; knows nothing of the library.
-class signal {
- public:
-  bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> h) noexcept {
-    void* none = nullptr;
-    return waiter_.compare_exchange_strong(none, h.address(), acq_rel, detail::acquire);
-  }
-  void await_resume() const noexcept {}
-
-  void give() noexcept {
-    void* const waiter = waiter_.exchange(this, acq_rel);
-    if (waiter != nullptr) std::coroutine_handle<>::from_address(waiter).resume();
-  }
-
- private:
-  atomic<void*> waiter_{nullptr};
-};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 // Plain threads that hold guards are chains of their own; spawned work on a lane is a member of its scope.
 
 #include "schedule/lane.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -64,13 +65,6 @@ void hold_and_ask(critical_section& held, critical_section& wanted, outcomes& al
   all.of([&] { enter(wanted); });
 }
 
-// Owned, and held by no chain.
-section_guard taken(critical_section& cs) {
-  section_guard g = std::move(cs.try_lock().value());
-  g.detach();
-  return g;
-}
-
 // Runs on its own from the first suspension on, and knows nothing of the library.
 struct detached {
   struct promise_type {
@@ -104,7 +98,7 @@ void join_while_two_wait(const std::function<task<>()>& work, sections& all) {
   outcomes joins;
   {
     section_guard ours = sync_wait(all.a.lock());
-    section_guard gate = taken(all.b);
+    section_guard gate = support::hold(all.b);
     scope.spawn(work());
     gate.unlock();
     joins.of([&] { sync_wait(scope.join()); });
@@ -187,8 +181,8 @@ TEST_SUITE("wait graph") {
       critical_section b(small);
       critical_section c(small);
       async_scope scope;
-      section_guard before = taken(c);
-      section_guard gate = taken(both->other);
+      section_guard before = support::hold(c);
+      section_guard gate = support::hold(both->other);
       const auto first = [&]() -> task<> {
         section_guard g = co_await b.lock();
         co_await c.execute([] {});
@@ -214,7 +208,7 @@ TEST_SUITE("wait graph") {
       critical_section b(small);
       critical_section c(small);
       outcomes all;
-      section_guard inner = taken(b);
+      section_guard inner = support::hold(b);
       inner.unlock();
       together({[&] {
                   section_guard outer = sync_wait(a.lock());
@@ -291,7 +285,7 @@ TEST_SUITE("wait graph") {
           async_scope scope;
           critical_section a(small);
           critical_section b(small);
-          section_guard gate = taken(b);
+          section_guard gate = support::hold(b);
           const auto first = [&]() -> task<> {
             section_guard g = co_await a.lock();
             co_await b.execute([] {}, {.resume_on = executor_ref(one)});
@@ -312,7 +306,7 @@ TEST_SUITE("wait graph") {
           async_scope scope;
           critical_section a(small);
           critical_section b(small);
-          section_guard gate = taken(b);
+          section_guard gate = support::hold(b);
           const auto first = [&]() -> task<> {
             section_guard g = co_await a.lock();
             section_guard inner = co_await b.lock({.resume_on = executor_ref(one)});
@@ -524,7 +518,7 @@ TEST_SUITE("wait graph") {
           critical_section a(small);
           critical_section s(small);
           async_scope scope({.executor = executor_ref(works)});
-          section_guard gate = taken(s);
+          section_guard gate = support::hold(s);
           scope.spawn(ask_for(s));
           together({[&] { gate.unlock(); },
                     [&] {
@@ -585,7 +579,7 @@ TEST_SUITE("wait graph") {
       critical_section a(small);
       std::optional<critical_section> b(small);
       async_scope scope;
-      section_guard gate = taken(*b);
+      section_guard gate = support::hold(*b);
       const auto first = [&]() -> task<> {
         section_guard g = co_await a.lock();
         co_await b->close();
@@ -647,7 +641,7 @@ TEST_SUITE("wait graph") {
           const auto both = [&]() -> task<> {
             co_await when_all(schedule_on(one, child()), schedule_on(other, child()));
           };
-          section_guard gate = taken(b);
+          section_guard gate = support::hold(b);
           sync_wait(a.execute(both));
           gate.unlock();
           wait_for_none(left);
@@ -665,7 +659,7 @@ TEST_SUITE("wait graph") {
         section_guard g = co_await c.lock();
         on_its_own(b, left);
       };
-      section_guard gate = taken(b);
+      section_guard gate = support::hold(b);
       together({[&] { sync_wait(a.execute(body)); }, [&] { gate.unlock(); }});
       wait_for_none(left);
     });
@@ -679,7 +673,7 @@ TEST_SUITE("wait graph") {
       critical_section c(small);
       critical_section wanted(small);
       atomic<int> left{1};
-      section_guard gate = taken(wanted);
+      section_guard gate = support::hold(wanted);
       const auto child = [&](critical_section& cs, bool starts) -> task<section_guard> {
         section_guard g = co_await cs.lock();
         if (starts) on_its_own(wanted, left);
@@ -703,7 +697,7 @@ TEST_SUITE("wait graph") {
           critical_section c(small);
           outcomes all;
           atomic<int> left{1};
-          section_guard gate = taken(b);
+          section_guard gate = support::hold(b);
           const auto body = [&] { on_its_own(b, left); };
           auto* const starts = new task<>(
               [](critical_section& cs, auto b) -> task<> { co_await cs.execute(b); }(a, body));
