@@ -137,6 +137,16 @@ VIEWS = (
       for capacity in ("1", "16")),
     *_withdrawals("stop token", "request_stop"),
     *_withdrawals("deadline", "its deadline"),
+    View("pipelining", "Pipelining on a device",
+         "64 coroutines whose bodies submit for 5 us to a stream that a thread of its own works for; a "
+         "kernel takes 5, 20 or 100 us. The section is handed on when a body has submitted, or when its "
+         "work is complete. bare: the same work on the same stream without a section.",
+         panels=("W",), rows=(), unit="ns per execution", beside="bare"),
+    View("completion", "Waiting for an idle stream",
+         "One coroutine awaits the completion of a host stream that has nothing to do, on one thread "
+         "that is also the stream's; completions are told, or found by looking. Compared with a hop "
+         "through the pool's queue.",
+         rows=(), unit="ns per await", beside="thread_pool_hop"),
     *_values("long", "8 bytes"),
     *_values("1KiB", "1 KiB"),
 )

@@ -31,10 +31,15 @@ class Case:
         return Case(self.question, REFERENCE, tuple(sorted(letters.items())))
 
 
+def ring_of(contender):
+    """The ring that its name begins with, or nothing."""
+    return max((ring for ring in RINGS if contender.startswith(ring)), key=len, default="")
+
+
 def way_of(contender):
     """What its name says after that of the ring: _deadline, or nothing."""
-    rings = [ring for ring in RINGS if contender.startswith(ring)]
-    return contender.removeprefix(max(rings, key=len)) if rings else ""
+    ring = ring_of(contender)
+    return contender.removeprefix(ring) if ring else ""
 
 
 @dataclasses.dataclass(frozen=True)

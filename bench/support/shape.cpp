@@ -16,6 +16,9 @@ std::string_view name_of(length l) {
     case length::line_1: return "1line";
     case length::lines_8: return "8lines";
     case length::lines_64: return "64lines";
+    case length::us_5: return "5us";
+    case length::us_20: return "20us";
+    case length::us_100: return "100us";
   }
   return {};
 }

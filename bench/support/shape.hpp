@@ -12,7 +12,18 @@ namespace bench {
 
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-enum class length { none, ns_215, ns_250, steps_1000, line_1, lines_8, lines_64 };
+enum class length {
+  none,
+  ns_215,
+  ns_250,
+  steps_1000,
+  line_1,
+  lines_8,
+  lines_64,
+  us_5,  // us: by the clock
+  us_20,
+  us_100,
+};
 enum class choice { only, uniform, skewed };
 
 struct shape {
@@ -20,7 +31,7 @@ struct shape {
   std::size_t clients;           // N, plain threads or coroutines
   std::size_t against;           // the T of the plain threads that this case is compared with
   length body = length::none;    // B
-  length work = length::none;    // W, private, between two requests
+  length work = length::none;    // W, private, between two requests; of a device: the kernel
   std::size_t sections = 1;      // S
   choice choose = choice::only;  // C
   std::size_t capacity = 0;      // K, of a buffer; 0: there is none

@@ -6,6 +6,7 @@
 #include <turnstile/after.hpp>
 #include <turnstile/detail/blocking_execution.hpp>
 #include <turnstile/detail/close_awaiter.hpp>
+#include <turnstile/detail/device_awaiter.hpp>
 #include <turnstile/detail/execute_after.hpp>
 #include <turnstile/detail/execute_awaiter.hpp>
 #include <turnstile/detail/lock_awaiter.hpp>
@@ -17,6 +18,7 @@
 #include <turnstile/section_guard.hpp>
 #include <turnstile/section_options.hpp>
 #include <turnstile/section_statistics.hpp>
+#include <turnstile/sync_wait.hpp>
 
 #include <concepts>
 #include <memory>
@@ -99,16 +101,22 @@ class critical_section {
   ///            that served it, after the section was released
   /// Throws     what `body` throws; reentry_error, section_closed, section_full and
   ///            exclusive_access_error at once, when awaited; operation_cancelled, deadline_exceeded
+  ///            device_mismatch_error at once; device_error
   /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope around;
   ///            at once, whoever holds the section. A running body is never stopped
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
   ///            frame, longer than the awaitable it returns. A plain body allocates nothing
+  ///
+  /// A body that takes a `stream&`, and cannot be called without, is a device execution: it only submits
+  /// work, to `options.on` or to the section's own stream. The section goes on to the next device execution
+  /// at once, whose work follows in the device's order, and to everybody else when the work is complete.
+  /// The caller goes on, with the body's result, when its own work is complete, on its executor or
+  /// thread_pool::shared(); also if the body threw. Work that was submitted is not withdrawn
   template <class Body>
   auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
     detail::require_safe_inside_co_await<Body>();
-    return detail::execute_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options,
-                                                       where);
+    return detail::execution_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options, where);
   }
 
   /// The same once all that `after(a, b)` names has ended; its values go to `body`. See after.hpp.
@@ -139,6 +147,7 @@ class critical_section {
                     std::source_location where = std::source_location::current()) {
     detail::require_safe_inside_co_await<Pred>();
     detail::require_safe_inside_co_await<Body>();
+    detail::require_host_body<Body>();
     return detail::when_awaiter<std::decay_t<Pred>, std::decay_t<Body>>(
         core_, std::forward<Pred>(pred), std::forward<Body>(body), options, where);
   }
@@ -150,6 +159,7 @@ class critical_section {
   ///            there: elsewhere it is empty
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
+    detail::require_host_body<Body>();
     using value = std::invoke_result_t<Body&>;
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
     using answer = typename detail::attempt<value>::type;
@@ -214,9 +224,14 @@ class critical_section {
   detail::body_result_t<std::decay_t<Body>> execute_blocking(
       Body&& body, const execute_options& options = detail::default_execution,
       std::source_location where = std::source_location::current()) {
-    detail::blocking_execution<std::decay_t<Body>> now(core_, std::forward<Body>(body), options,
-                                                       where);
-    return now.run();
+    using body_type = std::decay_t<Body>;
+    if constexpr (detail::submits<body_type>) {
+      return sync_wait(
+          detail::device_awaiter<body_type>(core_, std::forward<Body>(body), options, where));
+    } else {
+      detail::blocking_execution<body_type> now(core_, std::forward<Body>(body), options, where);
+      return now.run();
+    }
   }
 
   /// Waits for the section and owns it until the guard is unlocked or destroyed.

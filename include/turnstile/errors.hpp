@@ -3,6 +3,8 @@
 // Behind it: lib/base (texts), lib/registry (who finds the paths).
 #pragma once
 
+#include <turnstile/device.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <source_location>
@@ -73,6 +75,41 @@ class exclusive_access_error : public std::logic_error {
   explicit exclusive_access_error(std::shared_ptr<const names> all);
 
   std::shared_ptr<const names> names_;
+};
+
+/// A resource, a stream or an event is on another device than the section or the stream that is to use it.
+class device_mismatch_error : public std::logic_error {
+ public:
+  device_mismatch_error(std::string object, device expected, device found);
+
+  /// What is in the wrong place.
+  const std::string& what_object() const noexcept { return *object_; }
+  device expected() const noexcept { return expected_; }
+  device found() const noexcept { return found_; }
+
+ private:
+  std::shared_ptr<const std::string> object_;
+  device expected_;
+  device found_;
+};
+
+/// A device failed, or is not available.
+class device_error : public std::runtime_error {
+ public:
+  /// `why` is the whole sentence.
+  device_error(int code, std::string name, const std::string& why, bool lost = false);
+
+  /// The number of the runtime's error, as CUDA counts them; 0 if it is none of the runtime's.
+  int code() const noexcept { return code_; }
+  /// What the runtime calls it.
+  const std::string& name() const noexcept { return *name_; }
+  /// No later work on that device can succeed in this process.
+  bool lost() const noexcept { return lost_; }
+
+ private:
+  int code_;
+  std::shared_ptr<const std::string> name_;
+  bool lost_;
 };
 
 /// The section was closed before the request was made, or before its predicate ever held.

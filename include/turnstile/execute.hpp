@@ -65,6 +65,7 @@ auto execute(std::tuple<Sections&...> sections, Body&& body,
   static_assert((detail::is_section<Sections> && ...),
                 "what is entered are critical_sections and synchronizeds, not const");
   detail::require_safe_inside_co_await<Body>();
+  detail::require_host_body<Body>();
   return std::apply(
       [&](Sections&... all) {
         auto data = std::tuple_cat(detail::several_access::data(all)...);

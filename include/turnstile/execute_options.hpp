@@ -12,6 +12,8 @@
 
 namespace turnstile {
 
+class stream;
+
 /// No deadline.
 inline constexpr auto never = std::chrono::steady_clock::time_point::max();
 
@@ -44,6 +46,8 @@ struct execute_options {
   std::chrono::steady_clock::time_point deadline = never;
   /// Where the awaiting coroutine goes on; by default where it was running.
   executor_ref resume_on = {};
+  /// Device executions: where the body submits; by default to the section's own stream.
+  stream* on = nullptr;
 };
 
 static_assert(std::is_trivially_destructible_v<execute_options>);

@@ -38,6 +38,24 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
 
   auto operator co_await() noexcept { return detail::handle_awaiter<R>(state()); }
 
+  /// Device executions: co_await, until the body has run and its work is in the order of its stream, or
+  /// never will be. Nothing is waited for in other executions. Resumes as an event does.
+  auto submitted() noexcept {
+    detail::point* const p = ready() ? nullptr : state().submitting();
+    return detail::completion_awaiter(p == nullptr ? detail::point_ref()
+                                                   : detail::point_ref::more(*p));
+  }
+
+  /// Device executions, after submitted: what is given to `s` from now on is not begun before this work is
+  /// complete. No thread waits for that. Throws as stream::wait.
+  void wait_on(stream& s) {
+    detail::point* const p = state().submitting();
+    if (p != nullptr && !ready() && !p->is_reached()) {
+      detail::contract_break("", "a stream is to wait for work that is not submitted yet", {});
+    }
+    if (detail::point_ref end = state().end_of_work()) s.wait(event(std::move(end)));
+  }
+
  private:
   friend struct detail::handle_access;
   explicit execution_handle(detail::submitted_result<R>* state) noexcept : state_(state) {}

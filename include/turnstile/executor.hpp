@@ -47,6 +47,8 @@ class executor_ref {
   void post(job* first, job* last, std::size_t n) const noexcept;
 
  private:
+  friend struct job_access;
+
   struct calls {
     void (*one)(void*, job&) noexcept;
     void (*chain)(void*, job*, job*, std::size_t) noexcept;
@@ -98,6 +100,12 @@ struct job {
 struct job_access {
   static executor_ref home(const job& j) noexcept { return j.home_; }
   static void set_home(job& j, executor_ref e) noexcept { j.home_ = e; }
+  /// That executor, if it is an E; else null.
+  template <class E>
+  static E* home_as(const job& j) noexcept {
+    return j.home_.calls_ == &executor_ref::calls_of<E> ? static_cast<E*>(j.home_.object_)
+                                                        : nullptr;
+  }
   /// Does the work in the caller's surroundings, without changing what the thread runs on.
   static void work_here(job& j) noexcept { j.work_(j); }
 };

@@ -17,6 +17,9 @@
 
 namespace turnstile {
 
+template <class T>
+class device_buffer;
+
 /// An identity that sits beside the data it stands for, for `execute_options::uses`.
 ///
 /// A section that uses it claims it until the section or the resource is destroyed. Another section
@@ -28,8 +31,9 @@ namespace turnstile {
 /// Lifetime   outlives the executions that use it; its end takes the claims on it with it
 class resource {
  public:
-  /// `name` is copied and stands in errors.
-  explicit resource(std::string_view name = {}) : identity_(name) {}
+  /// `name` is copied and stands in errors. A section on another device than `place` refuses it.
+  explicit resource(std::string_view name = {}, device place = device::any())
+      : identity_(name, place) {}
 
  private:
   friend class resource_ref;
@@ -43,6 +47,8 @@ class resource_ref {
   resource_ref(const resource& r) noexcept : resource_ref(r.identity_) {}
   resource_ref(const detail::resource_identity& identity) noexcept
       : thing_(&identity), by_address_(false) {}
+  template <class T>
+  resource_ref(const device_buffer<T>& b) noexcept : resource_ref(*b.identity_) {}
 
  private:
   friend class resource_list;

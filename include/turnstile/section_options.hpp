@@ -1,6 +1,7 @@
 // section_options.hpp - how a section is made.
 #pragma once
 
+#include <turnstile/device.hpp>
 #include <turnstile/executor.hpp>
 
 #include <cstddef>
@@ -15,13 +16,24 @@ enum class when_full : unsigned char {
   wait_outside,  ///< it waits, in order, to be accepted
 };
 
+/// When the next body may begin after one that only submitted work to a device.
+enum class release : unsigned char {
+  submission,  ///< at once: the device keeps the order
+  completion,  ///< when that work is done, so that its outcome can be looked at first
+};
+
 /// Read inside the constructor it is passed to; the section copies the name.
 struct section_options {
   std::string_view name = {};     ///< label in errors and statistics; does not share
   executor_ref executor = {};     ///< bodies run only there; default: on whoever drains
+  /// Where what it guards is, and its own stream, which is on the host if that is anywhere. Resources and
+  /// streams elsewhere are refused.
+  device place = device::any();
   std::size_t ring_capacity = 8;  ///< cells, a power of two; never a limit on waiters
   std::size_t max_waiters =
       0;  ///< requests that may wait at once, queued or set aside; 0: no limit
+  std::size_t max_in_flight = 64;  ///< device executions submitted and not complete; at least 1
+  release hand_on = release::submission;  ///< of device executions
   when_full on_full = when_full::refuse;  ///< with max_waiters
 };
 

@@ -14,7 +14,7 @@ struct section_statistics {
   std::uint64_t refused = 0;     ///< requests that were never accepted
   std::size_t waiters = 0;       ///< requests queued or set aside now
   std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended
-  bool held = false;             ///< a body runs or a guard is owned
+  bool held = false;             ///< a body runs, a guard is owned, or a device works for it
 };
 
 }  // namespace turnstile

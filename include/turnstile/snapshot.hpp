@@ -30,7 +30,7 @@ class small_share {
 };
 
 template <class T>
-using share_of = std::conditional_t<fits_double_word<T>, small_share<T>, block_share<T>>;
+using snapshot_share = std::conditional_t<fits_double_word<T>, small_share<T>, block_share<T>>;
 
 }  // namespace detail
 
@@ -43,14 +43,14 @@ using share_of = std::conditional_t<fits_double_word<T>, small_share<T>, block_s
 template <class T>
 class snapshot {
  public:
-  explicit snapshot(detail::share_of<T> share) noexcept : share_(std::move(share)) {}
+  explicit snapshot(detail::snapshot_share<T> share) noexcept : share_(std::move(share)) {}
 
   const T& operator*() const noexcept { return share_.value(); }
   const T* operator->() const noexcept { return std::addressof(share_.value()); }
   std::uint64_t version() const noexcept { return share_.version(); }
 
  private:
-  detail::share_of<T> share_;
+  detail::snapshot_share<T> share_;
 };
 
 }  // namespace turnstile

@@ -58,7 +58,7 @@ class synchronized {
   auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
     detail::require_safe_inside_co_await<Body>();
-    return detail::execute_awaiter<on_value<Body>>(
+    return detail::execution_awaiter<on_value<Body>>(
         section_.core_, on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 

@@ -6,6 +6,8 @@
 #include <turnstile/async_scope.hpp>
 #include <turnstile/critical_section.hpp>
 #include <turnstile/delegated_mutex.hpp>
+#include <turnstile/device.hpp>
+#include <turnstile/device_buffer.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/execute.hpp>
 #include <turnstile/execute_options.hpp>
@@ -25,6 +27,7 @@
 #include <turnstile/sleep.hpp>
 #include <turnstile/snapshot.hpp>
 #include <turnstile/stop_token.hpp>
+#include <turnstile/stream.hpp>
 #include <turnstile/sync_wait.hpp>
 #include <turnstile/synchronized.hpp>
 #include <turnstile/task.hpp>

@@ -82,6 +82,19 @@ exclusive_access_error::exclusive_access_error(std::shared_ptr<const names> all)
                        "in both"),
       names_(std::move(all)) {}
 
+device_mismatch_error::device_mismatch_error(std::string object, device expected, device found)
+    : std::logic_error("turnstile: " + object + " is on " + found.name() + " and is to be used on " +
+                       expected.name()),
+      object_(std::make_shared<const std::string>(std::move(object))),
+      expected_(expected),
+      found_(found) {}
+
+device_error::device_error(int code, std::string name, const std::string& why, bool lost)
+    : std::runtime_error("turnstile: " + why),
+      code_(code),
+      name_(std::make_shared<const std::string>(std::move(name))),
+      lost_(lost) {}
+
 section_closed::section_closed(std::string_view section)
     : std::runtime_error("turnstile: section \"" + std::string(section) + "\" is closed") {}
 

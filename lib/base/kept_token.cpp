@@ -53,12 +53,12 @@ token_pin* keep(const std::stop_token& t) {
   return kept;
 }
 
-constinit thread_local bool thread_ends = false;
+constinit thread_local bool this_thread_ends = false;
 
 struct end_of_thread {
   ~end_of_thread() {
     end_kept_tokens();
-    thread_ends = true;
+    this_thread_ends = true;
   }
 };
 
@@ -72,7 +72,7 @@ void end_kept_tokens() noexcept {
 
 token_pin* kept_token::pin_another(const std::stop_token& t) {
   static thread_local end_of_thread until_it_ends;
-  if (!thread_ends) return keep(t);
+  if (!this_thread_ends) return keep(t);
   // By the end of a thread: a pin of nobody's, with one reference.
   auto* const p = new token_pin{t, 0};
   p->elsewhere.store(closed - one_elsewhere, relaxed);

@@ -1,6 +1,7 @@
 // thread_pool.cpp - workers that run their own jobs, then those from outside, then each other's.
 
 #include "executor/hand_back.hpp"
+#include "executor/idle_look.hpp"
 #include "executor/injector.hpp"
 #include "executor/mailbox.hpp"
 #include "executor/pace.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,16 @@ void spin_for(std::chrono::nanoseconds time) noexcept {
   do {
     pause();
   } while (steady_clock::now() < end);
+}
+
+// How long a worker that has nothing to do looks at devices, before it leaves that to their own thread, and
+// how much of that without letting others have the core.
+constexpr std::chrono::microseconds longest_look = 200us;
+constexpr std::chrono::microseconds longest_spin = 50us;
+
+idle_look devices() noexcept {
+  const auto look = look_at_devices.load(relaxed);
+  return look == nullptr ? idle_look::nothing : look();
 }
 
 // Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer.
@@ -156,6 +168,7 @@ class pool_core {
 
   job* next_job(worker& w) noexcept {
     if (++w.tick % own_jobs_at_a_stretch == 0) {
+      static_cast<void>(devices());  // what they have done is not held up by our own jobs
       if (job* const j = from_outside(w)) return j;
     }
     if (job* const j = own_job(w)) return j;
@@ -259,11 +272,14 @@ class pool_core {
 
   job* look_round(worker& w) noexcept {
     auto nap = shortest_nap;
+    steady_clock::time_point begun{};  // to look at devices
     for (int look = 0; look != looks_before_sleep; ++look) {
       bool busy = false;
       if (job* const j = own_job(w)) return j;
       if (job* const j = steal(w, busy)) return j;
-      if (busy) {
+      if (waits_for_devices(begun)) {
+        look = 0;
+      } else if (busy) {
         // Look again soon, in case that worker's jobs grow long, but leave it and the core alone.
         sleep_for(nap);
         nap = std::min(nap * 2, longest_nap);
@@ -273,6 +289,21 @@ class pool_core {
       }
     }
     return nullptr;
+  }
+
+  // True: look again soon. Found what it waited for, it has as long again.
+  static bool waits_for_devices(steady_clock::time_point& begun) noexcept {
+    const idle_look seen = devices();
+    if (seen == idle_look::nothing) return false;
+    const auto now = steady_clock::now();
+    if (seen == idle_look::found || begun == steady_clock::time_point{}) begun = now;
+    if (now - begun > longest_look) return false;
+    if (now - begun > longest_spin) {
+      std::this_thread::yield();
+    } else {
+      pause();
+    }
+    return true;
   }
 
   bool anything_to_do() const noexcept {

@@ -71,7 +71,7 @@ bool delegated_hold::is_owned_at_once() {
   }
   arrived_ = section_->arrive(line_);
   if (arrived_ == arrival::closed) refuse();
-  return arrived_ == arrival::owner;
+  return arrived_ == arrival::owner && !section_->is_lost();
 }
 
 // True: the coroutine stays suspended, and this may be gone.

@@ -164,7 +164,7 @@ namespace {
 
 mutex copying;
 
-chain_frame* kept(chain_frame* top);
+chain_frame* kept_copy(chain_frame* top);
 
 // A share for the caller, and none yet for anybody else.
 hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
@@ -180,7 +180,7 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
 }
 
 hold_frame* copy_of(hold_frame& h) {
-  hold_frame* const c = copy_of(h, kept(h.parent));
+  hold_frame* const c = copy_of(h, kept_copy(h.parent));
   c->follows = &h;
   share_hold(h);
   return c;
@@ -188,7 +188,7 @@ hold_frame* copy_of(hold_frame& h) {
 
 hold_frame* copy_of(uncounted_frame& f) {
   if (f.copy == nullptr) {
-    f.copy = copy_of(f, kept(f.parent));
+    f.copy = copy_of(f, kept_copy(f.parent));
     if (is_member(&f)) f.copy->scope = static_cast<member_frame&>(f).scope;
     if (const std::stop_token* const stop = stop_of(f)) f.copy->stop = *stop;
   }
@@ -201,7 +201,7 @@ bool is_copy(const chain_frame& f) noexcept {
   return is_hold(&f) && static_cast<const hold_frame&>(f).is_copy;
 }
 
-chain_frame* kept(chain_frame* top) {
+chain_frame* kept_copy(chain_frame* top) {
   if (top == nullptr || is_copy(*top)) return share(top);
   return is_hold(top) ? copy_of(static_cast<hold_frame&>(*top))
                       : copy_of(static_cast<uncounted_frame&>(*top));
@@ -211,7 +211,7 @@ chain_frame* kept(chain_frame* top) {
 
 chain_frame* keep(chain_frame* top) {
   const std::lock_guard lock(copying);  // E3
-  return kept(top);
+  return kept_copy(top);
 }
 
 void end_copy(uncounted_frame& f) noexcept { let_go(*f.copy); }

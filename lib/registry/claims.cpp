@@ -22,10 +22,6 @@ namespace turnstile {
 
 namespace detail {
 
-namespace {
-
-using thing = std::pair<const void*, bool>;  // as in resource_ref
-
 // One section's claim on one resource; each field by whether exclusive.
 struct claim_state {
   section_claims* by;
@@ -36,15 +32,20 @@ struct claim_state {
   bool any() const noexcept { return exclusive() || asked[false] != 0 || kept[false]; }
 };
 
+namespace {
+
+using thing = std::pair<const void*, bool>;  // as in resource_ref
+
 // Guards every `rest` and section_claims, but for `known`.
 mutex claims_lock;
 
 }  // namespace
 
 struct resource_identity::rest {
-  explicit rest(std::string_view n) : name(n) {}
+  rest(std::string_view n, device p) : name(n), place(p) {}
 
   const std::string name;
+  const device place;
   std::map<std::uint32_t, claim_state> claimants;  // by the section's number
 };
 
@@ -96,7 +97,7 @@ struct claims_book {
   }
 
   static resource_identity::rest& rest_of(const resource_identity& r) {
-    if (r.rest_ == nullptr) r.rest_ = new resource_identity::rest({});
+    if (r.rest_ == nullptr) r.rest_ = new resource_identity::rest({}, device::any());
     return *r.rest_;
   }
 
@@ -109,6 +110,27 @@ struct claims_book {
         throw exclusive_access_error(label(*found, r.thing_), claim.by->section.label(), s.label());
       }
       return;  // who claims exclusively is alone, so the others share too
+    }
+  }
+
+  static device place_of(const resource_ref& r) {
+    if (!r.by_address_) {
+      const resource_identity::rest* const rest = identity(r).rest_;
+      return rest == nullptr ? device::any() : rest->place;
+    }
+    const auto ask = device_of_address.load(relaxed);
+    const int index = ask == nullptr ? -1 : ask(r.thing_);
+    return index < 0 ? device::any() : device::cuda(index);
+  }
+
+  // What the host owns may be used by bodies of a section on a GPU, but not by what they submit.
+  static void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
+    const device place = s.where();
+    if (place.is_any()) return;
+    for (std::size_t i = 0; i != uses.size(); ++i) {
+      const device found = place_of(uses[i]);
+      if (found.is_any() || found == place || (found.is_host() && !submits)) continue;
+      throw device_mismatch_error("\"" + label(uses[i]) + "\"", place, found);
     }
   }
 
@@ -213,8 +235,8 @@ struct claims_book {
   }
 };
 
-resource_identity::resource_identity(std::string_view name)
-    : rest_(name.empty() ? nullptr : new rest(name)) {}
+resource_identity::resource_identity(std::string_view name, device place)
+    : rest_(name.empty() && place.is_any() ? nullptr : new rest(name, place)) {}
 
 std::string_view resource_identity::name() const noexcept {
   return rest_ == nullptr ? std::string_view{} : std::string_view(rest_->name);
@@ -236,6 +258,7 @@ namespace {
 
 TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, bool exclusive) {
   const std::lock_guard lock(claims_lock);
+  claims_book::refuse_elsewhere(s, uses, false);
   for (std::size_t i = 0; i != uses.size(); ++i) {
     claims_book::refuse_conflict(s, uses[i], exclusive);
   }
@@ -269,6 +292,11 @@ bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
     return true;
   }
   return false;
+}
+
+void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
+  const std::lock_guard lock(claims_lock);
+  claims_book::refuse_elsewhere(s, uses, submits);
 }
 
 bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept {

@@ -4,12 +4,25 @@
 
 namespace turnstile {
 
+namespace {
+
+[[noreturn]] void refuse_as_lost(detail::section_core& section) {
+  std::rethrow_exception(section.refusal(detail::section_core::admission::lost));
+}
+
+}  // namespace
+
 bool critical_section::arrive_if_idle(detail::section_core::place& line,
                                       std::source_location where) {
   if (core_.bound_elsewhere()) return false;
+  if (core_.is_lost()) refuse_as_lost(core_);
   if (!core_.admit_if_empty()) return false;
   switch (core_.try_arrive(line)) {
     case detail::arrival::owner:
+      if (core_.is_lost()) {  // meanwhile
+        core_.leave_unused(line);
+        refuse_as_lost(core_);
+      }
       if (core_.watched()) core_.begin_tried({{}, where});
       return true;
     case detail::arrival::closed:

@@ -15,6 +15,7 @@ namespace turnstile::detail {
 gate* section_core::limit() const noexcept { return known_stand_ins()->limit; }
 
 section_core::admission section_core::admit() noexcept {
+  if (is_lost()) return admission::lost;
   if (!limited() || limit()->enter()) return admission::in;
   if (closers_.load(relaxed) != nullptr) return admission::closed;
   return limit()->may_wait() ? admission::outside : admission::full;
@@ -24,6 +25,7 @@ bool section_core::admit_if_empty() noexcept { return !limited() || limit()->ent
 
 std::exception_ptr section_core::refusal(admission why) noexcept {
   count_refusal();
+  if (why == admission::lost) return lost_with();
   try {
     if (why == admission::full) throw section_full(label(), limit()->most());
     throw section_closed(label());

@@ -27,6 +27,9 @@ class batch {
 
   // Nothing goes on within this call: who withdraws runs no code of users.
   void keep_off() noexcept { keeps_off_ = true; }
+  // The same on a thread that is only told of something.
+  void keep_off_executor() noexcept { keeps_off_ = is_off_ = true; }
+  bool is_off() const noexcept { return is_off_; }
   static void post_back(request& r) noexcept {
     batch one;
     one.keep_off();
@@ -158,6 +161,7 @@ class batch {
   stand_in* set_aside_ = nullptr;
   bool keep_ = false;
   bool keeps_off_ = false;
+  bool is_off_ = false;
 };
 
 }  // namespace turnstile::detail

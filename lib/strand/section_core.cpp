@@ -3,9 +3,11 @@
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
+#include "strand/submissions.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/submission.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -15,15 +17,21 @@ namespace {
 
 constinit thread_local pace this_pace;
 
-// Of a section that is bound to nobody. A thread that is blocked in its line has nothing else to do; and
-// all threads of an executor may be blocked there, so one that is about to block leaves its own one out.
-executor_ref who_serves(request& next) noexcept {
+executor_ref home_of(const request& who) noexcept {
+  const submission* const s = submission::of(who);
+  return s == nullptr ? job_access::home(who) : s->home();
+}
+
+// Of a section that is bound to nobody. Who is off is only told of something, on a thread that may be
+// anybody's. A thread that is blocked in its line has nothing else to do; and all threads of an executor
+// may be blocked there, so one that is about to block leaves its own one out.
+executor_ref who_serves(request& next, bool is_off) noexcept {
   request& who = stand_in::is_one(next) ? stand_in::of(next).behind() : next;
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
   const thread_state& t = here();
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
-  if (t.runs_on && !may_block) return t.runs_on;
-  const executor_ref home = job_access::home(who);
+  if (t.runs_on && !may_block && !is_off) return t.runs_on;
+  const executor_ref home = home_of(who);
   return home && (!may_block || home != t.runs_on) ? home : executor_ref(thread_pool::shared());
 }
 
@@ -51,6 +59,8 @@ request* section_core::next_awaited() noexcept {
   request* r = ring_.next(mine_);
   while (r != nullptr && stand_in::is_one(*r)) {
     if (is_there(stand_in::of(*r))) break;
+    if (has_tail_ && !may_finish_place(r)) [[unlikely]]
+      return r;
     section_ring::finish(mine_);
     r = ring_.next(mine_);
   }
@@ -64,20 +74,26 @@ void section_core::finish_place() noexcept {
   section_ring::finish(mine_);
 }
 
+// Null: the section was left, or it is held.
+request* section_core::finish_and_next() noexcept {
+  request* instead = nullptr;
+  if (has_tail_ && !may_finish_place(instead)) [[unlikely]]
+    return instead;
+  finish_place();
+  return next_awaited();
+}
+
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
     if (stand_in* const s = wake_aside(done)) return s;
   }
-  finish_place();
-  return next_awaited();
+  return finish_and_next();
 }
 
 // What was set aside by now need not be looked at when one more is.
 request* section_core::next_after(outcome what, batch& done) noexcept {
-  if (what != outcome::set_aside) return next_after_body(done);
-  finish_place();
-  return next_awaited();
+  return what == outcome::set_aside ? finish_and_next() : next_after_body(done);
 }
 
 // The same where the thread is on a fiber's stack, which is for the fiber's own code.
@@ -107,6 +123,10 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   budget left(most_bodies);
   done.keep_here(this_pace.look(here().bodies, left.begun()));
   while (r != nullptr) {
+    if (has_tail_) [[unlikely]] {
+      r = unless_it_waits(r, done);
+      if (r == nullptr) break;
+    }
     request* ends = r;  // who is handed back
     if (r->may_wait) [[unlikely]] {
       if (stand_in::is_one(*r)) ends = &stand_in::of(*r).behind();
@@ -217,8 +237,14 @@ section_core::published section_core::take_over(request* own, batch& done) noexc
 }
 
 section_core::published section_core::publish_only(request& r, place p) noexcept {
+  submissions* const known = known_submissions();
+  const submissions_ref device_work =
+      known == nullptr ? submissions_ref() : submissions_ref::more(*known);
   const after_publish what = ring_.publish(r, p, mine_);
   if (what == after_publish::closed) return published::closed;
+  if (what == after_publish::nothing && device_work && device_work->announce()) {
+    go_on_with_device();
+  }
   if (what == after_publish::take_over) {
     if (request* const next = next_awaited()) {
       batch done;
@@ -250,8 +276,7 @@ request* section_core::end_hold(bool executed, batch& done) noexcept {
     count_execution();
     return next_after_body(done);
   }
-  finish_place();
-  return next_awaited();
+  return finish_and_next();
 }
 
 // Here if bodies may run here.
@@ -274,7 +299,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 void section_core::pass_to_executor(request& r, batch& done) noexcept {
   request* next = &r;
   while (next != nullptr) {
-    const executor_ref to = bound() ? bound_to() : who_serves(*next);
+    const executor_ref to = bound() ? bound_to() : who_serves(*next, done.is_off());
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
       return to.post(*this);
@@ -289,8 +314,7 @@ void section_core::pass_to_executor(request& r, batch& done) noexcept {
     if (awake) {
       next = next_after_body(done);
     } else {
-      finish_place();
-      next = next_awaited();
+      next = finish_and_next();
     }
   }
 }
@@ -309,8 +333,7 @@ void section_core::serve_posted(stand_in& s) noexcept { serve(&s, nullptr, budge
 void section_core::go_past_withdrawn() noexcept {
   batch done;
   done.keep_off();
-  finish_place();
-  if (request* const next = next_awaited()) pass_to_executor(*next, done);
+  if (request* const next = finish_and_next()) pass_to_executor(*next, done);
   done.deliver();
 }
 

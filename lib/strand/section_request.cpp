@@ -62,6 +62,7 @@ void section_request::destroyed_while_waiting() const noexcept {
 }
 
 std::exception_ptr section_request::cancelled() const noexcept {
+  if (section_->is_lost()) return section_->lost_with();
   try {
     refuse_as_stopped(*section_);
   } catch (...) {

@@ -3,6 +3,7 @@
 #include "registry/times.hpp"
 #include "strand/extras.hpp"
 #include "strand/gate.hpp"
+#include "strand/submissions.hpp"
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/contract.hpp>
@@ -64,8 +65,17 @@ section_core::~section_core() {
 
 section_core::extras* section_core::keep(const section_options& options,
                                          std::string_view container) {
-  if (options.name.empty() && !options.executor) return nullptr;
-  return new extras{std::string(options.name), options.executor, std::string(container)};
+  const section_options plain;
+  if (options.max_in_flight == 0) {
+    throw std::invalid_argument("turnstile: section_options::max_in_flight is 0, so no device "
+                                "execution could ever begin");
+  }
+  if (options.name.empty() && !options.executor && options.place == plain.place &&
+      options.max_in_flight == plain.max_in_flight && options.hand_on == plain.hand_on) {
+    return nullptr;
+  }
+  return new extras{std::string(options.name), options.executor,      std::string(container),
+                    options.place,             options.max_in_flight, options.hand_on};
 }
 
 section_core::extras::~extras() {
@@ -73,6 +83,7 @@ section_core::extras::~extras() {
   delete measured.load(relaxed);
   delete closing.load(relaxed);
   if (stand_in_counts* const c = stand_ins.load(relaxed)) c->drop();
+  if (submissions* const s = device_work.load(relaxed)) s->drop();
 }
 
 void section_core::set_claims(section_claims& all) const {
@@ -88,7 +99,7 @@ const times* section_core::measured() const noexcept { return measured_here(); }
 
 void section_core::set(trait what, bool on) noexcept {
   if (on) {
-    special_.fetch_or(what, relaxed);
+    special_.fetch_or(what, release);  // T4 of submissions.hpp
   } else {
     special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
   }

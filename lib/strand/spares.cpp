@@ -19,8 +19,8 @@ struct spares {
 constinit thread_local spares mine;
 
 // Apart from them: what other ends of the thread do may still come here.
-struct end_of_thread {
-  ~end_of_thread() {
+struct end_of_spares {
+  ~end_of_spares() {
     mine.thread_ends = true;
     while (stand_in* const s = take_spare()) delete s;
   }
@@ -38,7 +38,7 @@ stand_in* take_spare() noexcept {
 
 bool keep_spare(stand_in& s) noexcept {
   if (mine.count >= most_spares || mine.thread_ends) return false;
-  static thread_local end_of_thread until_it_ends;
+  static thread_local end_of_spares until_it_ends;
   s.next_spare = std::exchange(mine.first, &s);
   ++mine.count;
   return true;

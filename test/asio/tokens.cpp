@@ -300,6 +300,26 @@ TEST_SUITE("asio") {
     });
   }
 
+  TEST_CASE("a body that only submits: the handler is called when its work is complete") {
+    asio::io_context io;
+    manual_executor lane;
+    stream s(device::host(), {.executor = lane});
+    synchronized<int> n(1, section_options{.place = device::host()});
+    const auto submits = [](int& v, stream& to) {
+      to.enqueue([&v] { ++v; });
+      return v;
+    };
+    told<int> t;
+    async_execute(n, submits, {.on = &s}, asio::bind_executor(io, t.handler()));
+    CHECK(lane.run() != 0);
+    while (t.calls == 0) {
+      io.restart();
+      io.run();
+    }
+    CHECK(t.value == 1);
+    CHECK(n.execute_blocking([](int& v) { return v; }) == 2);
+  }
+
   TEST_CASE("a section with an executor runs the body there") {
     asio::io_context io;
     manual_executor home;

@@ -5,8 +5,9 @@
     cmake        the same through a CMake project; skipped where CMake is not installed
     subproject   has a Meson project that finds the library under its subprojects/
 
-The program is main.cpp, or asio.cpp, which is skipped where Boost.Asio is not installed. Works in a directory of its own, which is gone afterwards. Ends with 77, which Meson shows as
-skipped, where a way cannot be tried.
+The program is main.cpp, or asio.cpp, which is skipped where Boost.Asio is not installed, or cuda.cpp,
+which comes with the folder of CUDA; a subproject builds that one beside main.cpp. Works in a directory of
+its own, which is gone afterwards. Ends with 77, which Meson shows as skipped, where a way cannot be tried.
 """
 
 import argparse
@@ -35,7 +36,12 @@ def copy_project(args, work):
     project = work / "outside"
     shutil.copytree(HERE / args.way, project)
     shutil.copy(args.program, project / "main.cpp")
+    shutil.copy(HERE / "cuda.cpp", project)
     return project
+
+
+def package(args):
+    return "turnstile-cuda" if args.program.name == "cuda.cpp" else "turnstile"
 
 
 def has_asio(compiler):
@@ -46,37 +52,49 @@ def has_asio(compiler):
                           text=True, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def install(build, work):
+def install(args, work):
     """Installs under `work`, and points pkg-config and the loader there."""
     root = work / "root"
-    run("meson", "install", "-C", build, "--quiet", "--destdir", root)
+    run("meson", "install", "--no-rebuild", "-C", args.build, "--quiet", "--destdir", root)
     description = next(root.rglob("turnstile.pc"))
     os.environ["PKG_CONFIG_PATH"] = str(description.parent)
     os.environ["PKG_CONFIG_SYSROOT_DIR"] = str(root)  # prefixes the paths, which say /usr/local
     os.environ["LD_LIBRARY_PATH"] = str(description.parent.parent)
+    if args.cuda:
+        os.environ["LD_LIBRARY_PATH"] += ":" + args.cuda_libraries
+        bring_cuda(pathlib.Path(args.cuda), root)
+
+
+def bring_cuda(toolkit, root):
+    """To where it is looked for now, with the prefix before its path."""
+    there = root / toolkit.relative_to("/")
+    there.parent.mkdir(parents=True, exist_ok=True)
+    if not there.exists():
+        there.symlink_to(toolkit)
 
 
 def try_pkg_config(args, work):
-    install(args.build, work)
-    told = run("pkg-config", "--cflags", "--libs", "turnstile", capture_output=True, text=True)
+    install(args, work)
+    told = run("pkg-config", "--cflags", "--libs", package(args), capture_output=True, text=True)
     program = work / "outside"
-    # Other projects take warnings as seriously as this one does, and find its headers with -I.
-    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    # Other projects take warnings as seriously as this one does, and find its headers with -I. Some
+    # leave libraries out that they call nothing of.
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wl,--as-needed"]
     run(*args.compiler, "-std=c++20", *strict, args.program, *told.stdout.split(),
         "-o", program)
-    return program
+    return [program]
 
 
 def try_cmake(args, work):
     if not shutil.which("cmake"):
         skip("CMake is not installed, so nothing is known about a CMake project.")
-    install(args.build, work)
+    install(args, work)
     project = copy_project(args, work)
     out = work / "out"
     run("cmake", "-S", project, "-B", out, "-G", "Ninja",
-        "-DCMAKE_CXX_COMPILER=" + ";".join(args.compiler))
+        "-DCMAKE_CXX_COMPILER=" + ";".join(args.compiler), "-DPACKAGE=" + package(args))
     run("cmake", "--build", out)
-    return out / "outside"
+    return [out / "outside"]
 
 
 def try_subproject(args, work):
@@ -85,10 +103,13 @@ def try_subproject(args, work):
     (project / "subprojects" / "turnstile").symlink_to(args.source)
     out = work / "out"
     os.environ["CXX"] = " ".join(args.compiler)
-    # A library that happens to be installed here is not the one to try. Plain builds fastest.
-    run("meson", "setup", "--force-fallback-for=turnstile", "--buildtype=plain", out, project)
-    run("ninja", "-C", out, "outside")
-    return out / "outside"
+    # A library that happens to be installed here is not the one to try. Plain builds fastest; and this is the
+    # one build of the library without precompiled headers, which hide what a file forgot to include.
+    run("meson", "setup", "--force-fallback-for=turnstile", "--buildtype=plain", "-Db_pch=false", out,
+        project)
+    programs = ["outside"] + (["outside_cuda"] if args.cuda else [])
+    run("ninja", "-C", out, *programs)
+    return [out / program for program in programs]
 
 
 WAYS = {"pkg-config": try_pkg_config, "cmake": try_cmake, "subproject": try_subproject}
@@ -101,6 +122,8 @@ def arguments():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--sanitize", default="none", help="what the library was built with")
     parser.add_argument("--program", type=HERE.joinpath, default=HERE / "main.cpp")
+    parser.add_argument("--cuda", default="", help="where CUDA is")
+    parser.add_argument("--cuda-libraries", default="", help="where its libraries are")
     parser.add_argument("compiler", nargs="+", help="the command, after --")
     return parser.parse_args()
 
@@ -113,7 +136,8 @@ def main():
         skip("Boost.Asio 1.81 is not installed, so nothing is known about a program on it.")
     with tempfile.TemporaryDirectory() as work:
         try:
-            run(WAYS[args.way](args, pathlib.Path(work)))
+            for program in WAYS[args.way](args, pathlib.Path(work)):
+                run(program)
         except subprocess.CalledProcessError as error:
             sys.exit(f"{error}\n{error.stderr or ''}")
 

@@ -156,6 +156,27 @@ TEST_SUITE("path") {
     CHECK(allocated == 0);
   }
 
+  TEST_CASE("allocation: awaiting a device, and executions that only submit, allocate nothing") {
+    thread_pool pool{2};
+    for (const bool polled : {false, true}) {
+      CAPTURE(polled);
+      critical_section cs;
+      stream s(device::host(), {.executor = pool, .polled = polled});
+      long allocated = -1;
+      sync_wait(schedule_on(pool, [](critical_section& c, stream& on, long& out) -> task<> {
+        const auto submits = [](stream&) {};
+        long before = 0;
+        for (int i = 0; i != 2 * each; ++i) {
+          if (i == each) before = allocations;  // what is kept for the next one is there
+          co_await on.completion();
+          co_await c.execute(submits, {.on = &on});
+        }
+        out = allocations - before;
+      }(cs, s, allocated)));
+      CHECK(allocated == 0);
+    }
+  }
+
   TEST_CASE("allocation: results and errors that are no objects of their own cost nothing") {
     critical_section cs;
     long allocated = -1;

@@ -19,8 +19,11 @@ using namespace turnstile;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using support::await_in_foreign;
+using support::await_moved_from;
+using support::await_twice;
 using support::foreign;
 using support::loop;
+using support::run_on;
 using support::stoppable;
 
 namespace {
@@ -35,32 +38,6 @@ task<> sleep_and_note(std::chrono::nanoseconds time, ids& list, int id) {
 task<bool> is_on_shared_after(std::chrono::nanoseconds time) {
   co_await sleep_for(time);
   co_return detail::here().runs_on == executor_ref(thread_pool::shared());
-}
-
-// Runs `f` as a job, so that what it begins counts as running on the loop.
-template <class F>
-void run_on(loop& l, F f) {
-  struct call : job {
-    explicit call(F& g) noexcept : job(&go), function(&g) {}
-    static void go(job& j) noexcept { (*static_cast<call&>(j).function)(); }
-    F* function;
-  };
-  call c(f);
-  executor_ref(l).post(c);
-  l.run();
-}
-
-template <class A>
-foreign await_twice(A a) {
-  co_await std::move(a);
-  co_await std::move(a);
-}
-
-template <class A>
-foreign await_moved_from(A a) {
-  A other = std::move(a);
-  co_await std::move(a);
-  co_await std::move(other);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace schedule {
 
 // How a request ended.
-enum class ending : std::uint8_t { none, ran, cancelled, expired, closed, full };
+enum class ending : std::uint8_t { none, ran, cancelled, expired, closed, full, lost };
 
 template <class A>
 turnstile::task<> note(A a, guarded<ending>& how) {
@@ -31,6 +31,8 @@ turnstile::task<> note(A a, guarded<ending>& how) {
     seen = ending::closed;
   } catch (const turnstile::section_full&) {
     seen = ending::full;
+  } catch (const turnstile::device_error&) {
+    seen = ending::lost;
   }
   require(how == ending::none, "it ended twice");
   how = seen;

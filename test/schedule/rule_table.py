@@ -398,11 +398,9 @@ rule("a deadline outlives the wait", "alarm_->cancel();\n    alarm_.reset();", "
      ("withdrawal: a deadline*", "withdrawal: a token and*"))
 
 rule = rules_of("lib/strand/section_core.cpp", IN_LINE)
-NEXT = """if (is_there(stand_in::of(*r))) break;
-    section_ring::finish(mine_);
+NEXT = """    section_ring::finish(mine_);
     r = ring_.next(mine_);"""
-rule("a withdrawn one ends the line", NEXT,
-     "if (is_there(stand_in::of(*r))) break;\nr = nullptr;")
+rule("a withdrawn one ends the line", NEXT, "r = nullptr;")
 rule("a withdrawn one is not told that it is out of the line", "s.pass_over();\n  return false;",
      "return false;")
 rule("one that did not run is brought back before the section is left",
@@ -413,27 +411,28 @@ rule("one that is set aside is unpinned before the section is left",
      "if (stand_in& s = *youngest_aside(); s.unpin()) batch::post_back(s.behind());",
      ("withdrawal: on a lane, it is set*", *ASIDE))
 rule("who withdraws what was posted forgets the line",
-     "if (request* const next = next_awaited()) pass_to_executor(*next, done);",
-     "static_cast<void>(next_awaited());", ON_LANE)
+     "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
+     "static_cast<void>(finish_and_next());", ON_LANE)
 rule("the place of what was posted is not counted as done",
-     "done.keep_off();\n  finish_place();", "done.keep_off();", ON_LANE)
+     "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
+     "if (request* const next = next_awaited()) pass_to_executor(*next, done);", ON_LANE)
 LOOK = """if (has_aside_) [[unlikely]] {
     if (stand_in* const s = wake_aside(done)) return s;
   }
-  finish_place();"""
-rule("nobody looks at those set aside", LOOK, "finish_place();", ASIDE)
+  return finish_and_next();"""
+rule("nobody looks at those set aside", LOOK, "return finish_and_next();", ASIDE)
 rule("who runs in the place of another one is not the last there", LOOK,
-     LOOK.replace("finish_place();", "").replace("if (has", "finish_place();\nif (has"), ASIDE)
+     LOOK.replace("return finish_and_next();", "return next_awaited();")
+         .replace("if (has", "finish_place();\nif (has"), ASIDE)
 rule("the one that could run goes, and those behind it are forgotten",
-     "what != outcome::set_aside", "what != outcome::set_aside && what != outcome::withdrawn",
+     "what == outcome::set_aside", "what == outcome::set_aside || what == outcome::withdrawn",
      ("withdrawal: two are set*", *ASIDE))
 PASSED = """if (awake) {
       next = next_after_body(done);
     } else {
-      finish_place();
-      next = next_awaited();
+      next = finish_and_next();
     }"""
-rule("the same when it is passed on", PASSED, "finish_place();\nnext = next_awaited();",
+rule("the same when it is passed on", PASSED, "next = finish_and_next();",
      ("withdrawal: *woken*", *ASIDE))
 rule("who withdraws asks predicates", PASSED, "next = next_after_body(done);",
      ("withdrawal: *no predicate",))
@@ -798,7 +797,7 @@ rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
 COPIES = ("wait graph: *copy*", "wait graph: *own call*", "wait graph: a body*")
 rule("chains are copied without the lock",
-     "const std::lock_guard lock(copying);  // E3\n  return kept(top);", "return kept(top);", COPIES)
+     "const std::lock_guard lock(copying);  // E3\n  return kept_copy(top);", "return kept_copy(top);", COPIES)
 rule("a frame is copied each time", "f.copy == nullptr", "true", COPIES)
 rule("the end of what was copied is not said", "let_go(*f.copy);", "", COPIES)
 
@@ -980,6 +979,57 @@ rule("a fiber does not say who has the section", "below_ = std::exchange(top, &f
 rule = rules_of("lib/fiber/fiber_core.cpp", ("fiber: it*", "fiber:*"))
 rule("who awaits a fiber is not told of its end", "scope_->ended(nullptr, at_.where);", ";")
 rule("a fiber's end is not its work's", "f.has_ended_ = true;", ";")
+
+# --- devices --------------------------------------------------------------------------------------
+
+DEVICE = ("device: another*", "device: a host execution comes*", "device: who*", "device:*")
+
+rule = rules_of("lib/strand/submissions.cpp", DEVICE)
+rule("the section is left while its device works", "if (ring_.has_more(mine_)) return true;",
+     "return true;")
+rule("who holds does not look whether somebody came",
+     "if (word_.compare_exchange_strong(seen, held, acq_rel, acquire)) return true;",
+     "word_.exchange(held, acq_rel);\n  return true;",
+     reason="who came is served when the work before it is complete: later, and not never")
+rule("who submits does not take the held section",
+     "while (!word_.compare_exchange_weak(seen, seen == held ? 0 : came, acq_rel, relaxed)) {"
+     "  // T1, T2\n  }\n  return seen == held;",
+     "while (!word_.compare_exchange_weak(seen, seen == held ? 0 : came, acq_rel, relaxed)) {\n  }\n"
+     "  return false;")
+rule("who is told does not take the held section",
+     "do {\n    to = seen == held ? 0 : seen;\n"
+     "  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T3\n"
+     "  return seen == held;",
+     "return false;")
+rule("who holds does not look whether the work is complete now",
+     "if (!tail->is_reached() || !all->claim()) return false;", "return false;")
+rule("who holds for another does not look whether the work is complete now",
+     "if (!all->may_go_on(why, *tail) || !all->claim()) return nullptr;", "return nullptr;")
+rule("what was held is taken for what one held oneself",
+     "if (all->front != submissions::wait::nobody) {\n      next = next_of_held();\n      return false;\n    }",
+     ";")
+rule("the place put back is taken for one that has ended",
+     "return front == submissions::wait::nobody ? finish_and_next() : next_awaited();",
+     "return finish_and_next();")
+rule("a host execution does not wait", "if (s == nullptr || !s->can_follow(*tail)) return wait::tail;",
+     "if (s != nullptr && !s->can_follow(*tail)) return wait::tail;")
+rule("there is always room", "return has_room() ? wait::nobody : wait::room;",
+     "return wait::nobody;")
+
+rule = rules_of("include/turnstile/detail/execution.hpp", ("device: who asks hears*",))
+rule("who finds the section idle does not ask again whether its device is lost",
+     "!is_sent() && !section.is_lost()", "!is_sent()")
+
+rule = rules_of("lib/strand/submission.cpp", DEVICE)
+rule("the caller goes on when it has submitted",
+     "if (!end_ || !end_->add(*this)) complete();", "complete();")
+rule("the section does not hear that work is complete",
+     "if (all_->claim()) section_->go_on_with_device();", ";")
+rule("room is made after the section was looked at",
+     "    all_->end_one();  // T3\n    if (all_->claim()) section_->go_on_with_device();",
+     "    if (all_->claim()) section_->go_on_with_device();\n    all_->end_one();")
+rule("a section that is to be held until completion is handed on",
+     "section_->hands_on_late()", "false")
 
 # --- variables ------------------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@
 
 using namespace turnstile;
 using support::await_in_foreign;
+using support::await_moved_from;
+using support::await_twice;
 using support::foreign;
 using support::gate;
 
@@ -40,19 +42,6 @@ void check_dies(F f, const char* place = "contract.cpp") {
 }
 
 using owned = std::unique_ptr<critical_section>;
-
-template <class A>
-foreign await_twice(A a) {
-  co_await std::move(a);
-  co_await std::move(a);
-}
-
-template <class A>
-foreign await_moved_from(A a) {
-  A other = std::move(a);
-  co_await std::move(a);
-  co_await std::move(other);
-}
 
 // Leaves by an error once the guard is opened.
 foreign hold_and_fail(critical_section& cs, bool& threw) {

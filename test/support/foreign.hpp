@@ -66,4 +66,18 @@ foreign await_in_foreign(A a, bool& over) {
   over = true;
 }
 
+// What no coroutine may do with an awaitable that is for once.
+template <class A>
+foreign await_twice(A a) {
+  co_await std::move(a);
+  co_await std::move(a);
+}
+
+template <class A>
+foreign await_moved_from(A a) {
+  A other = std::move(a);
+  co_await std::move(a);
+  co_await std::move(other);
+}
+
 }  // namespace support

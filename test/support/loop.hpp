@@ -5,6 +5,7 @@
 #include <turnstile/manual_executor.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace support {
 
@@ -35,19 +36,25 @@ class loop {
   turnstile::manual_executor jobs_;
 };
 
-// Calls `f` so that this thread serves all that it sets in motion, before this returns. Elsewhere a
-// thread without an executor passes a section on to the shared pool when its budget is spent.
+// Runs `f` as a job, so that what it begins counts as running on the loop.
 template <class F>
-void serve_here(F f) {
+void run_on(loop& l, F f) {
   struct call : turnstile::job {
     explicit call(F& g) noexcept : job(&run_it), function(&g) {}
     static void run_it(turnstile::job& j) noexcept { (*static_cast<call&>(j).function)(); }
     F* function;
   };
-  loop here;
   call first(f);
-  turnstile::executor_ref(here).post(first);
-  here.run();
+  turnstile::executor_ref(l).post(first);
+  l.run();
+}
+
+// Calls `f` so that this thread serves all that it sets in motion, before this returns. Elsewhere a
+// thread without an executor passes a section on to the shared pool when its budget is spent.
+template <class F>
+void serve_here(F f) {
+  loop here;
+  run_on(here, std::move(f));
 }
 
 }  // namespace support

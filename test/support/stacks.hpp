@@ -37,7 +37,11 @@ class stacks {
   inline static std::array<void*, 32> frames_;
   inline static std::atomic<int> count_;
 
-  static void note(int) { count_ = backtrace(frames_.data(), static_cast<int>(frames_.size())); }
+  // Who answers too late does not write over what another thread answers.
+  static void note(int) {
+    if (count_ != 0) return;
+    count_ = backtrace(frames_.data(), static_cast<int>(frames_.size()));
+  }
 
   static void print(long thread) {
     using namespace std::chrono_literals;

@@ -7,7 +7,11 @@
 #include <type_traits>
 #include <utility>
 
-namespace turnstile::detail {
+namespace turnstile {
+
+class stream;
+
+namespace detail {
 
 // Args are references, T& or T&&, and are passed as such.
 template <class Body, class... Args>
@@ -19,12 +23,21 @@ class applied_body {
   applied_body(B&& body, std::tuple<Args...> args)
       : body_(std::forward<B>(body)), args_(std::move(args)) {}
 
-  decltype(auto) operator()() { return call(std::index_sequence_for<Args...>{}); }
+  decltype(auto) operator()()
+    requires std::is_invocable_v<Body&, Args...>
+  {
+    return call(std::index_sequence_for<Args...>{});
+  }
+  decltype(auto) operator()(stream& s)
+    requires(!std::is_invocable_v<Body&, Args...> && std::is_invocable_v<Body&, Args..., stream&>)
+  {
+    return call(std::index_sequence_for<Args...>{}, s);
+  }
 
  private:
-  template <std::size_t... I>
-  decltype(auto) call(std::index_sequence<I...>) {
-    return std::invoke(body_, static_cast<Args>(std::get<I>(args_))...);
+  template <std::size_t... I, class... More>
+  decltype(auto) call(std::index_sequence<I...>, More&... more) {
+    return std::invoke(body_, static_cast<Args>(std::get<I>(args_))..., more...);
   }
 
   Body body_;
@@ -42,4 +55,5 @@ struct body_applied_to<Body, std::tuple<Args...>> {
 template <class Body, class Args>
 using body_applied_to_t = typename body_applied_to<Body, Args>::type;
 
-}  // namespace turnstile::detail
+}  // namespace detail
+}  // namespace turnstile

@@ -89,6 +89,8 @@ class asio_operation final
     end();
   }
 
+  using base::submit_to;
+
   // For detached.
   section_core& section() const noexcept { return section_; }
   const site& place() const noexcept { return at_; }
@@ -140,11 +142,13 @@ struct asio_request {
       : section(&s),
         at(options.name, where, options.exclusive_resource_access),
         uses(options.uses),
+        on(lane_of(options.on)),
         withdrawn_by(withdrawal_in(options)) {}
 
   section_core* section;
   site at;
   resource_list uses;
+  lane_ref on;
   std::optional<withdrawal_sources> withdrawn_by;
 };
 
@@ -153,7 +157,7 @@ struct start_asio_operation {
   void operator()(Handler&& handler, asio_request&& asked, Body&& body) const {
     using call = std::decay_t<Body>;
     using waiting = std::decay_t<Handler>;
-    if constexpr (!waits<call>) {
+    if constexpr (!waits<call> && !submits<call>) {
       result<body_result_t<call>> got;
       if (runs_at_once(asked, body, got)) {
         using last = asio_completion<body_result_t<call>, waiting>;
@@ -163,6 +167,7 @@ struct start_asio_operation {
     }
     auto& o = asio_operation<call, waiting>::make(*asked.section, std::move(body), asked.uses,
                                                   asked.at, std::move(handler));
+    if constexpr (submits<call>) o.submit_to(std::move(asked.on));
     if (std::exception_ptr refused = o.send(asked.withdrawn_by)) o.refuse(std::move(refused));
   }
 
@@ -175,6 +180,10 @@ struct start_asio_operation {
     section_core::place line;
     if (asked.withdrawn_by || !asked.uses.empty() || section.special()) return false;
     if (section.try_arrive(line) != arrival::owner) return false;
+    if (section.is_lost()) {
+      section.leave_unused(line);
+      return false;
+    }
     const not_in_fiber a_body_runs_here;
     chain_frame* const left = run_held(section, nullptr, asked.at, [&] {
       got.run([&]() -> decltype(auto) { return std::invoke(body); });

@@ -9,14 +9,42 @@
 #include <type_traits>
 #include <utility>
 
-namespace turnstile::detail {
+namespace turnstile {
 
+class stream;
+
+namespace detail {
+
+// A body that can be called with a stream, and not without, only submits work to a device.
 template <class Body>
-using returned = std::invoke_result_t<std::remove_reference_t<Body>&>;
+inline constexpr bool submits = !std::is_invocable_v<std::remove_reference_t<Body>&> &&
+                                std::is_invocable_v<std::remove_reference_t<Body>&, stream&>;
+
+template <class Body, bool = submits<Body>>
+struct returned_by {
+  using type = std::invoke_result_t<std::remove_reference_t<Body>&>;
+};
+template <class Body>
+struct returned_by<Body, true> {
+  using type = std::invoke_result_t<std::remove_reference_t<Body>&, stream&>;
+  static_assert(!awaitable<type>,
+                "a body that takes a stream only submits: it must not return an awaitable. Await "
+                "inside a body without a stream, or after the execution");
+};
+template <class Body>
+using returned = typename returned_by<Body>::type;
 
 // A body that returns an awaitable is awaited with the section held.
 template <class Body>
 inline constexpr bool waits = awaitable<returned<Body>>;
+
+// Where a body cannot submit.
+template <class Body>
+constexpr void require_host_body() noexcept {
+  static_assert(!submits<std::decay_t<Body>>,
+                "a body that takes a stream can be given to execute, submit, post, async_execute and "
+                "execute_blocking of one section only");
+}
 
 template <class Body, bool = waits<Body>>
 struct body_result {
@@ -117,4 +145,5 @@ class waiting_body : private branch_end {
 
 struct no_waiting_body {};
 
-}  // namespace turnstile::detail
+}  // namespace detail
+}  // namespace turnstile

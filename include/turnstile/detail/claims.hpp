@@ -43,6 +43,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/device.hpp>
 
 #include <cstdint>
 #include <string>
@@ -66,7 +67,7 @@ struct section_claims;
 // thread; when it ends nobody may use it, and the claims on it are gone.
 class resource_identity {
  public:
-  explicit resource_identity(std::string_view name = {});
+  explicit resource_identity(std::string_view name = {}, device place = device::any());
   ~resource_identity() {
     if (rest_ != nullptr) [[unlikely]]
       end();
@@ -111,6 +112,13 @@ class resource_identity {
 bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 // What errors and records call them.
 std::vector<std::string> labels_of(const resource_list& uses);
+
+// Throws device_mismatch_error if one of them is on a device that the section is not on; for one that is on
+// a GPU and whose body only submits, also if it is the host's.
+void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits);
+// Of an address: the GPU whose memory it is, below 0 if it is none's. Set by lib/device when it is first
+// used, null before. Relaxed: it points to a function.
+inline constinit atomic<int (*)(const void*) noexcept> device_of_address{nullptr};
 
 // What of `uses` the section has not claimed yet.
 resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive);

@@ -49,6 +49,7 @@ class cycle_ring {
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
   void account(private_side& mine) noexcept { word_.account(mine); }
+  bool has_more(const private_side& mine) const noexcept { return word_.has_more(mine); }
   request* next(private_side& mine) noexcept;
   void put_back(request& r, private_side& mine) noexcept;
 

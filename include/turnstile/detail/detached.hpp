@@ -6,6 +6,7 @@
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/submission.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/execute_options.hpp>
 
@@ -29,6 +30,7 @@ enum class bodies : bool { later, here_too };
 template <class Body, class Self, bodies Run>
 class detached : protected request {
   static constexpr bool may_wait_ = waits<Body>;
+  static constexpr bool submits_ = submits<Body>;
 
  public:
   // What it is refused with, and then nothing was done; null if nothing.
@@ -36,6 +38,7 @@ class detached : protected request {
     section_core& section = self().section();
     try {
       if (asks) refuse_if_withdrawn(section, *asks);
+      if constexpr (submits_) prepare_submission();
       claims_are_new_ = !uses_.empty() && claim(section, uses_, self().place().exclusive());
     } catch (const exclusive_access_error&) {
       section.count_refusal();
@@ -67,9 +70,16 @@ class detached : protected request {
     home_ = {};
     start = &begin_body;
     back_to = nullptr;
-    may_wait = may_wait_;
+    may_wait = may_wait_ || submits_;
     accepted_at = 0;
   }
+  // A device execution: `on` may be null.
+  void submit_to(lane_ref on) { submission_.emplace(self().section(), std::move(on)); }
+  void submit_to(lane_ref on, submitted_point& tell) {
+    submit_to(std::move(on));
+    submission_->tell(tell);
+  }
+  point_ref end_of_work() const noexcept { return submission_->end(); }
   ~detached() {
     if (left_ != nullptr) drop_hold(*left_);
   }
@@ -82,7 +92,7 @@ class detached : protected request {
     using admission = section_core::admission;
     section_core& section = self().section();
     const admission how = section.admit();
-    if (how == admission::full || how == admission::closed) return section.refusal(how);
+    if (how != admission::in && how != admission::outside) return section.refusal(how);
     section_core::place line{};
     const arrival arrived = how == admission::in ? section.arrive(line) : arrival::outside;
     if (arrived == arrival::closed) {
@@ -116,7 +126,9 @@ class detached : protected request {
   }
 
   section_core::published publish(section_core& section, section_core::place line) noexcept {
-    if constexpr (Run == bodies::here_too) {
+    if constexpr (Run == bodies::here_too && submits_) {
+      return section.publish_submission(*this, line);
+    } else if constexpr (Run == bodies::here_too) {
       return section.publish(*this, line, nullptr);
     } else {
       return section.publish_only(*this, line);
@@ -159,11 +171,32 @@ class detached : protected request {
   static constexpr stand_in::calls when_withdrawn{[](request& r) noexcept { of(r).body_over(); },
                                                   nullptr};
 
+  void prepare_submission() {
+    submission_->prepare(uses_);
+    submission_->stand_before(*this, here().runs_on);
+  }
+
+  outcome run_submission() noexcept {
+    return submission_->run([this](stream& s) {
+      left_ = run_held(self().section(), nullptr, self().place(), [&] {
+        self().got().run([&]() -> decltype(auto) { return std::invoke(body_, s); });
+      });
+      self().body_over();
+    });
+  }
+
   static outcome begin_body(request& r) noexcept {
     Self& self = of(r);
     detached& mine = self;
     mine.keep_new_claims();
-    if constexpr (may_wait_) {
+    if (self.section().is_lost()) [[unlikely]] {
+      self.got().fail(self.section().lost_with());
+      self.body_over();
+      return outcome::no_body;
+    }
+    if constexpr (submits_) {
+      return mine.run_submission();
+    } else if constexpr (may_wait_) {
       return mine.waiting_.start(self, mine.body_, nullptr);
     } else {
       mine.left_ = run_held(self.section(), nullptr, self.place(), [&] {
@@ -179,6 +212,13 @@ class detached : protected request {
     if (stand_in* const s = static_cast<detached&>(self).stand_in_) [[unlikely]] {
       if (std::exception_ptr why = s->let_go()) self.got().fail(std::move(why));
     }
+    if constexpr (submits_) {
+      if (!self.got().failed()) {
+        if (std::exception_ptr why = static_cast<detached&>(self).submission_->error()) {
+          self.got().replace(std::move(why));
+        }
+      }
+    }
     self.end();
   }
 
@@ -189,6 +229,8 @@ class detached : protected request {
   chain_frame* left_ = nullptr;
   [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, Self>,
                                            no_waiting_body> waiting_;
+  [[no_unique_address]] std::conditional_t<submits_, std::optional<submission>, no_waiting_body>
+      submission_;
 };
 
 // What the options say of withdrawal, if anything.

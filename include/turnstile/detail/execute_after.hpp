@@ -3,7 +3,7 @@
 
 #include <turnstile/after.hpp>
 #include <turnstile/detail/applied_body.hpp>
-#include <turnstile/detail/execute_awaiter.hpp>
+#include <turnstile/detail/device_awaiter.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/when_all.hpp>
@@ -50,13 +50,60 @@ template <bool as_rvalues, class Data, class... A>
 using after_arguments = decltype(std::tuple_cat(
     std::declval<Data>(), arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
 
+// The body with its arguments filled in: the data, the stream of a device execution, the values.
+template <class Body, class Data, class Values>
+class body_after;
+template <class Body, class... D, class... V>
+class body_after<Body, std::tuple<D...>, std::tuple<V...>> {
+  using function = std::decay_t<Body>;
+
+ public:
+  template <class B>
+  body_after(B&& body, std::tuple<D...> data, std::tuple<V...> values)
+      : body_(std::forward<B>(body)), data_(std::move(data)), values_(std::move(values)) {}
+
+  decltype(auto) operator()()
+    requires std::is_invocable_v<function&, D..., V...>
+  {
+    return call(std::index_sequence_for<D...>{}, std::index_sequence_for<V...>{});
+  }
+  decltype(auto) operator()(stream& s)
+    requires(!std::is_invocable_v<function&, D..., V...> &&
+             std::is_invocable_v<function&, D..., stream&, V...>)
+  {
+    return call(std::index_sequence_for<D...>{}, std::index_sequence_for<V...>{}, s);
+  }
+
+ private:
+  template <std::size_t... I, std::size_t... J, class... Stream>
+  decltype(auto) call(std::index_sequence<I...>, std::index_sequence<J...>, Stream&... s) {
+    return std::invoke(body_, static_cast<D>(std::get<I>(data_))..., s...,
+                       static_cast<V>(std::get<J>(values_))...);
+  }
+
+  function body_;
+  std::tuple<D...> data_;
+  std::tuple<V...> values_;
+};
+
+// The same with the stream of a device execution behind the data.
+template <bool as_rvalues, class Data, class... A>
+using after_arguments_and_stream = decltype(std::tuple_cat(
+    std::declval<Data>(), std::declval<std::tuple<stream&>>(),
+    arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
+
+template <bool as_rvalues, class Body, class Data, class... A>
+inline constexpr bool callable_after =
+    callable_with<Body, after_arguments<as_rvalues, Data, A...>> ||
+    callable_with<Body, after_arguments_and_stream<as_rvalues, Data, A...>>;
+
 // How the body is called: with rvalues if it can be.
 template <class Body, class Data, class... A>
-inline constexpr bool with_rvalues = callable_with<Body, after_arguments<true, Data, A...>>;
+inline constexpr bool with_rvalues = callable_after<true, Body, Data, A...>;
 
 template <class Body, class Data, class... A>
 using call_after =
-    body_applied_to_t<Body, after_arguments<with_rvalues<Body, Data, A...>, Data, A...>>;
+    body_after<Body, Data, after_arguments<with_rvalues<Body, Data, A...>, std::tuple<>, A...>>;
 
 // Goes on where an executor says; at once if that is here.
 class come_back : private suspended<job> {
@@ -90,10 +137,10 @@ task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& se
     if (home != here().runs_on) options.resume_on = home;
     const std::stop_token token = stop.get();
     if (options.stop.token() != nullptr) options.stop = token;
-    co_return co_await execute_awaiter<call>(
+    co_return co_await execution_awaiter<call>(
         section,
-        call(std::move(body),
-             std::tuple_cat(data, arguments<with_rvalues<Body, Data, A...>, A...>(values))),
+        call(std::move(body), std::move(data),
+             arguments<with_rvalues<Body, Data, A...>, A...>(values)),
         options, where);
   } catch (...) {
     error = std::current_exception();

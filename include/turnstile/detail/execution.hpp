@@ -41,7 +41,7 @@ class execution : protected section_request {
     section_core::place line;
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !is_sent()) [[likely]] {
+      if (arrived == arrival::owner && !is_sent() && !section.is_lost()) [[likely]] {
         run_body(here().chain);
         section.leave(line);
         return true;

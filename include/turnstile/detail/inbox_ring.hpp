@@ -81,6 +81,9 @@ class inbox_ring {
   static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }
   static void finish(private_side&) noexcept {}
   void account(private_side& mine) noexcept;
+  bool has_more(const private_side& mine) const noexcept {
+    return mine.first != nullptr || (word_.load(acquire) & ~flags) != 0;
+  }
   request* next(private_side& mine) noexcept;
   static void put_back(request& r, private_side& mine) noexcept {
     r.next = mine.first;

@@ -29,7 +29,8 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     hold_ = make_hold(*section_, at_);  // before the request is made: this may fail
     claim_uses();
     arrive();
-    if (arrived_ != arrival::owner || must_hop() || section_->watched()) return false;
+    if (arrived_ != arrival::owner || must_hop()) return false;
+    if (section_->watched() || section_->is_lost()) return false;
     keep_uses();
     section_->hold_first(line_);
     if (!begins_anew()) return true;

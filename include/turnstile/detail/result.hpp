@@ -47,6 +47,12 @@ class result {
     state_ = state::error;
   }
 
+  // The same instead of a value.
+  void replace(std::exception_ptr error) noexcept {
+    clear();
+    fail(std::move(error));
+  }
+
   bool failed() const noexcept { return state_ == state::error; }
 
   std::exception_ptr error() const noexcept { return failed() ? error_ : nullptr; }

@@ -11,6 +11,8 @@
 //             a section_guard        its unlock goes on serving (release_hold)
 //             one of several         several_request.hpp: the end of its body goes on serving
 //             nobody yet             parked: the publisher that is missing will own it
+//             its device work        held, with nobody who serves it, until that is complete or somebody
+//                                    comes who submits more (lib/strand/submissions.hpp)
 //             a posted stand-in      stand_in.hpp: whoever runs it, or withdraws it, owns the section
 //             its end                closed and the closing request served
 //           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
@@ -33,6 +35,8 @@
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/device.hpp>
+#include <turnstile/section_options.hpp>
 #include <turnstile/section_statistics.hpp>
 
 #if defined(TURNSTILE_RING_INBOX)
@@ -64,10 +68,15 @@ using section_ring = ticket_ring;
 
 class batch;
 struct closing_request;
+class lane;
+class point;
+template <class T>
+class counted_ref;
 struct section_claims;
 class gate;
 class stand_in;
 struct stand_in_counts;
+class submissions;
 class times;
 
 // What errors call a section: its name, or `section #7`.
@@ -131,11 +140,11 @@ class section_core : private job {
   // Its waiters are limited: whoever wants to arrive has to be let in. Null: they are not.
   bool limited() const noexcept { return (special_.load(relaxed) & is_limited) != 0; }
   gate* limit() const noexcept;
-  enum class [[nodiscard]] admission : std::uint8_t { in, outside, full, closed };
+  enum class [[nodiscard]] admission : std::uint8_t { in, outside, full, closed, lost };
   admission admit() noexcept;
   // Only if nobody is in.
   bool admit_if_empty() noexcept;
-  std::exception_ptr refusal(admission why) noexcept;  // full or closed; counted
+  std::exception_ptr refusal(admission why) noexcept;  // full, closed or lost; counted
   // Puts one in line, or outside, that arrived so and is pinned. True: it waits, and it and the section
   // may be gone. False: it was withdrawn meanwhile, and the caller brings its request back.
   [[nodiscard]] bool put_in_line(stand_in& s, arrival arrived, place line) noexcept;
@@ -161,6 +170,9 @@ class section_core : private job {
     leave_slowly(p);
   }
 
+  // The same for an owner that runs nothing.
+  void leave_unused(place p) noexcept { leave_slowly(p); }
+
   // After arrive said owner: the first request is not served yet.
   // True: `own` was served by this call and is not handed back; its awaiter need not suspend.
   bool serve_first(place p, request& r, request* own) noexcept;
@@ -181,6 +193,22 @@ class section_core : private job {
   void give_up(place p) noexcept;
   // By who has left, or was let in and did not arrive.
   void give_up_room() noexcept;
+
+  // Device executions: detail/submission.hpp, lib/strand/submissions.hpp. Those that are queued are
+  // published here; their own bodies and others may run within the call.
+  published publish_submission(request& r, place p) noexcept;
+  submissions& made_submissions() const;  // throws bad_alloc
+  device where() const noexcept;
+  // The device is lost that worked for it. Who becomes the owner of an idle section asks again: it may have
+  // been lost since the request was made.
+  bool is_lost() const noexcept { return (special_.load(relaxed) & is_lost_with_device) != 0; }
+  std::exception_ptr lost_with() const noexcept;
+  // By the owner, of what it has submitted; and by whoever has claimed the section.
+  bool hands_on_late() const noexcept;
+  void leave_tail(const counted_ref<point>& end, lane& l) noexcept;
+  // It is reached, and what was to be done until then may have been lost with its device.
+  void note_loss(const point& end) noexcept;
+  void go_on_with_device() noexcept;
 
   // Made when the first one is. Throws bad_alloc.
   stand_in_counts& stand_ins() const;
@@ -225,14 +253,24 @@ class section_core : private job {
     const std::string name;
     const executor_ref executor;
     const std::string container;
+    const device place = device::any();
+    const std::size_t max_in_flight = section_options{}.max_in_flight;
+    const turnstile::release hand_on = turnstile::release::submission;
     atomic<section_claims*> claims{nullptr};
     atomic<times*> measured{nullptr};
     atomic<stand_in_counts*> stand_ins{nullptr};
     atomic<closing_request*> closing{nullptr};
+    atomic<submissions*> device_work{nullptr};
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
   };
 
-  enum trait : std::uint8_t { is_bound = 1, is_recorded = 2, is_timed = 4, is_limited = 8 };
+  enum trait : std::uint8_t {
+    is_bound = 1,
+    is_recorded = 2,
+    is_timed = 4,
+    is_limited = 8,
+    is_lost_with_device = 16,
+  };
 
   static extras* keep(const section_options& options, std::string_view container);
   static std::uint8_t traits_of(const section_options& options) noexcept;
@@ -255,6 +293,7 @@ class section_core : private job {
   void leave_slowly(place p) noexcept;
   void finish_place() noexcept;
   request* next_awaited() noexcept;
+  request* finish_and_next() noexcept;
   bool is_there(stand_in& s) noexcept;
   request* next_after_body(batch& done) noexcept;
   request* next_after(outcome what, batch& done) noexcept;
@@ -267,12 +306,21 @@ class section_core : private job {
   bool waits_aside() const noexcept;
   stand_in_counts* known_stand_ins() const noexcept;  // null: there were none yet
   void go_on(request* r, batch& done) noexcept;
+
+  submissions* known_submissions() const noexcept;  // null: there were none yet
+  submissions& its_submissions() const noexcept;
+  void forget_tail(submissions& all) noexcept;
+  bool may_finish_place(request*& next) noexcept;
+  request* unless_it_waits(request* r, batch& done) noexcept;
+  void put_back_in_line(request& r, batch& done) noexcept;
+  request* next_of_held() noexcept;
   void finish_closing(batch& done) noexcept;
 
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
   atomic<std::uint8_t> special_;
   guarded<bool> has_aside_{false};          // only the owner
+  guarded<bool> has_tail_{false};           // the same: a device may still work for it
   statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.

@@ -77,7 +77,7 @@ class section_request : protected suspended<request> {
 
   // Where it may be limited who waits: sets arrived_.
   void arrive() {
-    if (section_->limited()) [[unlikely]] {
+    if (section_->limited() || section_->is_lost()) [[unlikely]] {
       arrive_limited();
     } else {
       arrived_ = section_->arrive(line_);
@@ -171,10 +171,11 @@ class section_request : protected suspended<request> {
     if (told_) over_.store(true, release);  // G1
   }
   // By whoever serves it: work of a scope that has been asked to stop does not begin what it waited
-  // for, also where it could not be withdrawn at once.
+  // for, also where it could not be withdrawn at once; nor anything with what a device has lost.
   bool comes_too_late() const noexcept {
-    return told_ && chain_ != nullptr && is_member(chain_) &&
-           static_cast<const member_frame&>(*chain_).stop->stop_requested();
+    return section_->is_lost() ||
+           (told_ && chain_ != nullptr && is_member(chain_) &&
+            static_cast<const member_frame&>(*chain_).stop->stop_requested());
   }
   std::exception_ptr cancelled() const noexcept;
   // By the waiter when it goes on.

@@ -86,6 +86,10 @@ class submitted_result {
     }
   }
 
+  // Reached when it has submitted its work; null if it submits none. Then also where that work ends.
+  virtual point* submitting() noexcept { return nullptr; }
+  virtual point_ref end_of_work() const noexcept { return {}; }
+
   // By the body's side, when it has ended and before the section is left.
   void body_over() noexcept { over_.store(true, release); }  // G1
 
@@ -95,6 +99,7 @@ class submitted_result {
 
  private:
   friend class handle_awaiter<R>;
+  friend class execution_handle<R>;
 
   void free() noexcept {
     if (std::exception_ptr error = got_.error()) {
@@ -226,7 +231,9 @@ class submitted final : public submitted_result<body_result_t<Body>>,
             const std::source_location& where, purpose p)
       : base(section, site(options.name, where, options.exclusive_resource_access),
              p == purpose::handle ? base::running : base::dropped),
-        sent(std::forward<B>(body), options.uses) {}
+        sent(std::forward<B>(body), options.uses) {
+    if constexpr (submits<Body>) this->submit_to(lane_of(options.on), submitted_);
+  }
 
   // The body never runs inside the call.
   std::exception_ptr send(const execute_options& options) noexcept {
@@ -249,6 +256,18 @@ class submitted final : public submitted_result<body_result_t<Body>>,
 
  private:
   ~submitted() override = default;
+
+  point* submitting() noexcept override {
+    if constexpr (submits<Body>) return &submitted_;
+    return nullptr;
+  }
+  point_ref end_of_work() const noexcept override {
+    if constexpr (submits<Body>) return sent::end_of_work();
+    return {};
+  }
+
+  [[no_unique_address]] std::conditional_t<submits<Body>, submitted_point, no_waiting_body>
+      submitted_;
 };
 
 // Makes handles.

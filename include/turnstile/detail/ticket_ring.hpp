@@ -109,6 +109,7 @@ class ticket_ring {
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
   void account(private_side& mine) noexcept { word_.account(mine); }
+  bool has_more(const private_side& mine) const noexcept { return word_.has_more(mine); }
   // The next request in order. Null: the section was left, idle or parked. Do not touch it then.
   request* next(private_side& mine) noexcept;
   // Undoes next, or begin: whoever calls next next gets `r`.

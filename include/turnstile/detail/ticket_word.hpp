@@ -106,6 +106,11 @@ class ticket_word {
   // Tells the word what is finished. At least one pending request is not.
   void account(private_side& mine) noexcept;
 
+  // By the owner, whose request has ended: true if there is another one, so that next will not leave.
+  bool has_more(const private_side& mine) const noexcept {
+    return (word_.load(acquire) & pending_mask) > mine.unaccounted.load(relaxed) + std::uint64_t{1};
+  }
+
   // What the word knows of; `ended` of them have ended since.
   std::size_t pending() const noexcept { return word_.load(relaxed) & pending_mask; }
   static std::size_t ended(const private_side& mine) noexcept {

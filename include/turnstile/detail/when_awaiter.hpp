@@ -124,6 +124,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   static outcome run_body(request& r) noexcept {
     when_awaiter& self = of(r);
     self.keep_uses();
+    if (self.section_->is_lost()) self.got_.fail(self.cancelled());
     if (self.got_.failed()) return outcome::no_body;
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);

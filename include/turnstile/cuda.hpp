@@ -1,0 +1,25 @@
+// cuda.hpp - streams on GPUs, for programs that also call CUDA themselves. Needs the CUDA toolkit and
+// turnstile-cuda; everything else about devices is in device.hpp and stream.hpp.
+//
+// Behind it: lib/device/cuda.
+#pragma once
+
+#include <turnstile/device.hpp>
+#include <turnstile/stream.hpp>
+
+#include <cuda_runtime_api.h>
+
+namespace turnstile {
+
+/// A stream that somebody else made and owns, to be awaited and waited for like one of ours. It has to
+/// outlive what is given to it here.
+///
+/// Throws     std::invalid_argument, which says why, if it cannot be used: the legacy and the per-thread
+///            default stream, for a coroutine goes on on another thread, where those are other streams or
+///            wait for all others; a stream that is being captured, for its events are never reached
+stream adopt(cudaStream_t s);
+
+/// Throws device_error, with the name and text of the runtime, unless `error` is cudaSuccess.
+void check(cudaError_t error);
+
+}  // namespace turnstile

@@ -1,0 +1,108 @@
+// submission.hpp - the part of a request whose body only submits work to a device.
+//
+// Behind it: lib/strand (submission.cpp; submissions.hpp: what that means for the section).
+//
+// Shape     accepted --its turn--> submitted --handed back--> armed --its work is complete--> sent home
+//
+//           The section is handed on after the body; the requester goes on when its work is complete, with
+//           the body's result or what went wrong. To the section this is the executor that its request
+//           belongs to: what is handed back is posted here, and sent home from here.
+//           If the section is not to be handed on before that, it is held by the body meanwhile, as by one
+//           that returned an awaitable.
+//
+// Dangers   It is told of its work once, by whoever notices, and first lets the section go on: the
+//           requester may end that.
+//
+// Proof     test/schedule (device), test/device
+#pragma once
+
+#include <turnstile/detail/lane.hpp>
+#include <turnstile/detail/request.hpp>
+#include <turnstile/detail/section_core.hpp>
+#include <turnstile/executor.hpp>
+#include <turnstile/stream.hpp>
+
+#include <exception>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile::detail {
+
+class submissions;
+
+inline lane_ref lane_of(const stream* s) noexcept {
+  return s == nullptr ? lane_ref() : stream_access::lane_of(*s);
+}
+
+// When the work of an execution has been submitted, for who has a handle on it. Belongs to what it is in.
+class submitted_point final : public point {
+ public:
+  // Keeps a share of its own, for others may still come then.
+  void tell() noexcept {
+    keep();
+    reach(nullptr);
+  }
+
+ private:
+  void recycle() noexcept override {}
+};
+
+class submission : private job, private point_waiter {
+ public:
+  // `on` may be null: the section's own stream.
+  submission(section_core& section, lane_ref on);
+  submission(submission&& other) noexcept;
+  ~submission();
+
+  // Before the request arrives. Throws bad_alloc, device_mismatch_error.
+  void prepare(const resource_list& uses);
+  // Its request is handed back to this, and goes home from here: `home` may be empty. Once it is filled in.
+  void stand_before(request& r, executor_ref home) noexcept;
+
+  // Its turn: calls the body, which keeps what it throws.
+  template <class F>
+  outcome run(F&& body) noexcept {
+    if (!begin()) return outcome::no_body;
+    stream s = stream_access::on(lane_);
+    std::forward<F>(body)(s);
+    return submitted();
+  }
+
+  // Once it is sent home: what went wrong with the work, or before the body.
+  std::exception_ptr error() const noexcept;
+
+  // As an executor.
+  void post(job& j) noexcept;
+
+  // Null: it is no request of this kind.
+  static submission* of(const request& r) noexcept;
+  executor_ref home() const noexcept { return home_of_request_; }
+  bool can_follow(const point& tail) const noexcept;
+
+  // For who waits until it is submitted only: this is told then, and knows then what to wait for.
+  void tell(submitted_point& p) noexcept { handed_back_ = &p; }
+  point_ref end() const noexcept { return end_; }
+
+ private:
+  bool begin() noexcept;
+  void choose_lane();
+  outcome submitted() noexcept;
+  void complete() noexcept;
+  void go_home() noexcept;
+  static void reached(point_waiter& w) noexcept;
+  static void finish(job& j) noexcept;
+
+  section_core* section_;
+  counted_ref<submissions> all_;
+  lane_ref lane_;
+  point_ref end_;
+  std::exception_ptr error_;
+  executor_ref home_of_request_;
+  submitted_point* handed_back_ = nullptr;
+  guarded<request*> request_{nullptr};
+  guarded<bool> is_counted_{false};
+  guarded<bool> holds_{false};
+};
+
+}  // namespace turnstile::detail

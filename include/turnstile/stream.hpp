@@ -1,0 +1,125 @@
+// stream.hpp - work that a device does in the order it was given, and places in that order to wait for.
+//
+// Behind it: lib/device.
+#pragma once
+
+#include <turnstile/detail/completion_awaiter.hpp>
+#include <turnstile/detail/lane.hpp>
+#include <turnstile/device.hpp>
+#include <turnstile/executor.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+
+/// A place in the order of a stream: what was given to it before. One that is made by default is reached.
+///
+/// Threads    any member from any thread; copies are the same event
+/// Memory     who finds it ready, or goes on after awaiting it, sees what the work before it wrote, in
+///            host, pinned and managed memory
+/// Resumes    on the executor the coroutine was running on; without one on thread_pool::shared(). Those
+///            that wait for one stream go on in the order of their places
+/// Throws     what went wrong between the place before it and this one: what a callable threw, or
+///            device_error
+/// Cancel     a stop is not looked at: what the device still works on has to outlive it
+/// Lifetime   does not keep the stream, and may outlive it
+class event {
+ public:
+  event() noexcept = default;
+
+  /// Never blocks.
+  bool ready() const noexcept;
+
+  auto operator co_await() const noexcept { return detail::completion_awaiter(point_); }
+
+ private:
+  friend class stream;
+  template <class R>
+  friend class execution_handle;
+  explicit event(detail::point_ref p) noexcept : point_(std::move(p)) {}
+
+  detail::point_ref point_;
+};
+
+/// What few streams are. Read inside the constructor it is passed to.
+struct stream_options {
+  executor_ref executor = {};  ///< host device: does the work; default: thread_pool::shared()
+  bool polled = false;         ///< host device: completions are looked for, as on a GPU
+};
+
+/// Work for one device, done in the order in which it was given.
+///
+/// On the host device an executor does it, one piece after the other; what is given to a GPU runs there.
+///
+/// Threads    any member from any thread, but for moves and the end
+/// Order      what one stream was given is done in that order; streams only wait for each other where they
+///            are told to
+/// Progress   giving work takes a lock for a list splice and, on a GPU, the time of the driver's call;
+///            CUDA blocks a thread that gives more than about a thousand launches ahead
+/// Throws     device_error if the device is not available, lost, or refuses; bad_alloc
+/// Lifetime   its end waits for nothing: what was given is still done, and must be there until then
+class stream {
+ public:
+  explicit stream(device where = device::host(), const stream_options& options = {});
+  stream(stream&&) noexcept = default;
+  stream& operator=(stream&&) noexcept = default;
+
+  device where() const noexcept { return lane_->where(); }
+  /// For launches and calls of CUDA; null on the host device.
+  CUstream_st* native_handle() const noexcept { return lane_->native(); }
+
+  /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA, and
+  /// what is given later waits for it. What it throws goes to the next place in this stream that is awaited.
+  ///
+  /// Lifetime   `f` is kept until it has run, and is not destroyed on a thread of the driver's
+  template <class F>
+    requires std::invocable<std::decay_t<F>&>
+  void enqueue(F&& f) {
+    lane_->enqueue(std::make_unique<work<std::decay_t<F>>>(std::forward<F>(f)));
+  }
+
+  /// Copies from anywhere to anywhere that the device can reach; neither may end before that is done.
+  void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
+
+  /// This place in the order.
+  event record() { return event(lane_->record()); }
+
+  /// What is given from now on is not begun before `e` is reached. No thread waits for that.
+  ///
+  /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not wait for
+  ///            the host device; co_await the event instead
+  void wait(const event& e) {
+    if (e.point_) lane_->wait(*e.point_);
+  }
+
+  /// co_await: waits for everything given until then. See `event`; allocates nothing.
+  auto completion() noexcept { return detail::completion_awaiter(lane_); }
+
+ private:
+  friend struct stream_access;
+
+  template <class F>
+  struct work final : detail::lane_work {
+    template <class G>
+    explicit work(G&& g) : f(std::forward<G>(g)) {}
+    void run() override { static_cast<void>(std::invoke(f)); }
+    F f;
+  };
+
+  explicit stream(detail::lane_ref l) noexcept : lane_(std::move(l)) {}
+
+  detail::lane_ref lane_;
+};
+
+/// For the library: the private side of a stream.
+struct stream_access {
+  static detail::lane_ref lane_of(const stream& s) noexcept { return s.lane_; }
+  static stream on(detail::lane_ref l) noexcept { return stream(std::move(l)); }
+};
+
+}  // namespace turnstile

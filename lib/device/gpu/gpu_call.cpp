@@ -1,0 +1,65 @@
+// gpu_call.cpp - who runs a callable, and who frees it.
+
+#include "device/gpu/gpu_call.hpp"
+
+namespace turnstile::detail {
+
+namespace {
+
+constinit atomic<void*> dropped_calls{nullptr};  // the newest of those that the driver may still call
+
+}  // namespace
+
+void gpu_call::run_once() noexcept {
+  stage seen = stage::waiting;
+  if (!stage_.compare_exchange_strong(seen, stage::running, acq_rel, relaxed)) return;  // H2
+  try {
+    work_of_user_->run();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+  stage_.store(stage::done, release);  // H1; this may be gone
+}
+
+bool gpu_call::is_settled() noexcept {
+  stage seen = stage::waiting;
+  if (stage_.compare_exchange_strong(seen, stage::dropped, acq_rel, acquire)) return true;  // H2
+  return seen != stage::running;
+}
+
+void gpu_call::dispose() noexcept { frees_.post(*this); }
+
+void gpu_call::free(job& j) noexcept {
+  auto& self = static_cast<gpu_call&>(j);
+  self.work_of_user_.reset();
+  if (self.stage_.load(relaxed) == stage::dropped) {
+    self.keep_for_good();
+  } else {
+    delete &self;
+  }
+}
+
+void gpu_call::keep_for_good() noexcept {
+  void* newest = dropped_calls.load(relaxed);
+  do {
+    next_ = static_cast<gpu_call*>(newest);
+  } while (!dropped_calls.compare_exchange_weak(newest, this, release, relaxed));
+}
+
+void gpu_call::refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept {
+  if (sure) return;
+  gpu_call& it = *call.release();
+  if (it.is_settled()) {
+    it.work_of_user_.reset();
+  }
+  it.keep_for_good();
+}
+
+bool gpu_calls::are_settled() noexcept {
+  for (gpu_call* c = first_; c != nullptr; c = c->next_) {
+    if (!c->is_settled()) return false;
+  }
+  return true;
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,186 @@
+// gpu_device.cpp - a GPU in use.
+
+#include "device/gpu/gpu_device.hpp"
+
+#include "device/gpu/gpu_runtime.hpp"
+
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+namespace turnstile::detail {
+
+namespace {
+
+constexpr int relaxed_capture = 2;  // cudaStreamCaptureModeRelaxed
+
+thread_local const gpu_device* looks_at = nullptr;  // a device is never destroyed
+
+bool is_final(int code) noexcept {
+  return is_sticky(code) || code == gpu_errors::runtime_unloading;
+}
+
+}  // namespace
+
+gpu_device::gpu_device(const gpu_api& api, int index, std::string name)
+    : api_(api), where_(device::cuda(index)), model_(std::move(name)) {}
+
+const gpu_end* gpu_device::over() const noexcept {
+  if (const gpu_end* const forked = end_by_fork()) [[unlikely]]
+    return forked;
+  return end_.load(acquire);  // L1
+}
+
+void gpu_device::must_work() const {
+  if (const gpu_end* const end = over()) std::rethrow_exception(end->error);
+}
+
+// That the runtime unloads is how a process ends, and no loss.
+void gpu_device::lose(gpu_outcome o, const std::string& place) {
+  const bool is_loss = o.code != gpu_errors::runtime_unloading;
+  const std::string what = place + " (" + model_ + "): " + o.call;
+  auto end = std::make_unique<gpu_end>(gpu_error(api_, o.code, what, true));
+  {
+    const std::lock_guard locked(lock_);
+    if (end_.load(relaxed) != nullptr) return;
+    end_.store(end.get(), release);  // L1
+  }
+  const gpu_end& told = *end.release();  // for good
+  if (is_loss) tell_device_lost(where_, told.what);
+}
+
+bool gpu_device::ends_with(gpu_outcome o, const std::string& place) noexcept {
+  if (!is_final(o.code)) return false;
+  if (over() == nullptr) lose(o, place);
+  return true;
+}
+
+std::exception_ptr gpu_device::error_of(gpu_outcome o, const std::string& place) const noexcept {
+  try {
+    return std::make_exception_ptr(gpu_error(api_, o.code, place + ": " + o.call));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+std::exception_ptr gpu_device::failure(gpu_outcome o, const std::string& place) noexcept {
+  return ends_with(o, place) ? over()->error : error_of(o, place);
+}
+
+void gpu_device::raise(gpu_outcome o, const std::string& place) {
+  std::rethrow_exception(failure(o, place));
+}
+
+gpu_outcome gpu_device::make_current() const noexcept {
+  return {api_.set_device(where_.index()), "cudaSetDevice"};
+}
+
+// If it fails, looking works all the same, and the next look tries again.
+void gpu_device::prepare_to_look() const noexcept {
+  if (looks_at == this || over() != nullptr) return;
+  int mode = relaxed_capture;
+  if (make_current().failed() || api_.exchange_capture_mode(&mode) != gpu_errors::success) return;
+  looks_at = this;
+}
+
+gpu_point* gpu_device::unused_or_new() {
+  const std::lock_guard locked(lock_);
+  if (unused_ != nullptr) return std::exchange(unused_, unused_->next_);
+  points_.push_back(std::make_unique<gpu_point>(*this));
+  return points_.back().get();
+}
+
+gpu_point* gpu_device::take_bare_point() {
+  gpu_point* const p = unused_or_new();
+  p->spoilt_ = true;
+  return p;
+}
+
+gpu_point* gpu_device::take_point(gpu_outcome& o) {
+  gpu_point* const p = unused_or_new();
+  if (p->native() != nullptr) return p;
+  CUevent_st* e = nullptr;
+  o = {api_.event_create(&e), "cudaEventCreateWithFlags"};
+  if (o.failed()) {
+    give_back(*p);
+    return nullptr;
+  }
+  p->event_.store(e, relaxed);
+  return p;
+}
+
+void gpu_device::destroy(CUevent_st* e) const noexcept {
+  if (e != nullptr && over() == nullptr) api_.event_destroy(e);
+}
+
+void gpu_device::give_back(gpu_point& p) noexcept {
+  CUevent_st* e = nullptr;
+  {
+    const std::lock_guard locked(lock_);
+    if (std::exchange(p.spoilt_, false) || is_retired_) e = p.event_.exchange(nullptr, relaxed);
+    p.next_ = std::exchange(unused_, &p);
+    if (e == nullptr) return;
+    ++destroying_;
+  }
+  destroy(e);
+  const std::lock_guard locked(lock_);
+  --destroying_;
+}
+
+std::uint32_t gpu_device::add(const std::shared_ptr<gpu_stream>& s) {
+  const std::lock_guard locked(lock_);
+  if (is_retired_) throw_shut_down();
+  std::erase_if(streams_, [](const auto& each) { return each.expired(); });
+  streams_.push_back(s);
+  return ++last_number_;
+}
+
+std::vector<std::shared_ptr<gpu_stream>> gpu_device::retire() {
+  const std::lock_guard locked(lock_);
+  is_retired_ = true;
+  std::vector<std::shared_ptr<gpu_stream>> all;
+  for (const auto& each : streams_) {
+    if (auto s = each.lock()) all.push_back(std::move(s));
+  }
+  return all;
+}
+
+bool gpu_device::is_none(const std::uint32_t& threads) noexcept {
+  const std::lock_guard locked(lock_);
+  return threads == 0;
+}
+
+void gpu_device::wait_until_none(const std::uint32_t& threads,
+                                 steady_clock::time_point until) noexcept {
+  while (!is_none(threads) && steady_clock::now() < until) {
+    sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void gpu_device::destroy_events(steady_clock::time_point until) noexcept {
+  wait_until_none(blocked_, until);
+  std::unique_lock locked(lock_);
+  for (std::size_t i = 0; blocked_ == 0 && i != points_.size(); ++i) {
+    if (!points_[i]->is_reached()) continue;
+    CUevent_st* const e = points_[i]->event_.exchange(nullptr, relaxed);
+    locked.unlock();
+    destroy(e);
+    locked.lock();
+  }
+  locked.unlock();
+  wait_until_none(destroying_, until);
+}
+
+void gpu_device::begin_block() noexcept {
+  const std::lock_guard locked(lock_);
+  ++blocked_;
+}
+
+void gpu_device::end_block() noexcept {
+  const std::lock_guard locked(lock_);
+  --blocked_;
+}
+
+void gpu_point::recycle() noexcept { device_.give_back(*this); }
+
+}  // namespace turnstile::detail

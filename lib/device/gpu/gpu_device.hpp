@@ -1,0 +1,123 @@
+// gpu_device.hpp - a GPU in use: its points and their events, its streams, and whether it is lost.
+//
+// Shape     word = null (works) | its end
+//
+//             null --lose--> end, for good, by whoever sees a sticky error first; it calls the hook
+//
+//           After that no function of the driver is called for it. Its streams find out when they are
+//           polled, and everything that waits there ends with the one error.
+//
+// Edges     L1  store(release) in lose -> load(acquire) in over: the error
+//
+// Progress  over is wait-free. Taking and returning a point takes a lock for a list splice; a new event
+//           is made and destroyed outside it.
+//
+// Dangers   An event is destroyed only while nobody can wait for it: its point is back here, or it is
+//           reached, all streams are closed and no thread is blocked on an event. Who gives a point back
+//           may do so at any time, also when the last stream has ended: the end waits for that too, for
+//           afterwards the driver may be unloaded.
+//
+// Proof     test/device
+#pragma once
+
+#include "device/gpu/gpu_error.hpp"
+#include "device/gpu/gpu_point.hpp"
+#include "device/gpu_api.hpp"
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/threads.hpp>
+#include <turnstile/device.hpp>
+#include <turnstile/errors.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace turnstile::detail {
+
+class gpu_stream;
+
+// Why nothing works any more.
+struct gpu_end {
+  explicit gpu_end(const device_error& why)
+      : what(why),
+        error(std::make_exception_ptr(why)),
+        sentence(kept_for_good(why.what() + std::string_view("turnstile: ").size())) {}
+
+  device_error what;
+  std::exception_ptr error;
+  std::string_view sentence;
+};
+
+// One for each GPU and table, never destroyed: events may outlive everything else.
+class gpu_device {
+ public:
+  // `name` is the model's.
+  gpu_device(const gpu_api& api, int index, std::string name);
+  gpu_device(const gpu_device&) = delete;
+  gpu_device& operator=(const gpu_device&) = delete;
+
+  const gpu_api& api() const noexcept { return api_; }
+  device where() const noexcept { return where_; }
+
+  // Null while it works.
+  const gpu_end* over() const noexcept;
+  void must_work() const;
+
+  // True: with this error the device is at its end, and everybody has been told. Outside all locks.
+  bool ends_with(gpu_outcome o, const std::string& place) noexcept;
+  // The same without looking whether it is the end, for what may be another device's.
+  std::exception_ptr error_of(gpu_outcome o, const std::string& place) const noexcept;
+  // What a call gave that failed, as an error. Outside all locks.
+  std::exception_ptr failure(gpu_outcome o, const std::string& place) noexcept;
+  [[noreturn]] void raise(gpu_outcome o, const std::string& place);
+
+  // On the calling thread.
+  gpu_outcome make_current() const noexcept;
+  // Once for each thread: otherwise its questions would spoil the captures of others.
+  void prepare_to_look() const noexcept;
+
+  // With an event on which nothing was recorded yet, or on which nobody waits any more. Null: `o` failed.
+  gpu_point* take_point(gpu_outcome& o);
+  // Without one.
+  gpu_point* take_bare_point();
+  void give_back(gpu_point& p) noexcept;
+
+  // Throws device_error if there shall be no more.
+  std::uint32_t add(const std::shared_ptr<gpu_stream>& s);
+  // No more streams; those that there are.
+  std::vector<std::shared_ptr<gpu_stream>> retire();
+  // Afterwards, once the streams have nothing to do: the events that nobody waits for. A thread that is
+  // blocked on one of them or destroys one may just be on its way out, and is waited for until then.
+  void destroy_events(steady_clock::time_point until) noexcept;
+
+  // While a thread is blocked on an event of this device.
+  void begin_block() noexcept;
+  void end_block() noexcept;
+
+ private:
+  void lose(gpu_outcome o, const std::string& place);
+  gpu_point* unused_or_new();
+  void destroy(CUevent_st* e) const noexcept;
+  bool is_none(const std::uint32_t& threads) noexcept;
+  void wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;
+
+  const gpu_api& api_;
+  const device where_;
+  const std::string model_;
+  atomic<const gpu_end*> end_{nullptr};
+
+  mutex lock_;  // all below
+  std::vector<std::unique_ptr<gpu_point>> points_;
+  gpu_point* unused_ = nullptr;
+  std::vector<std::weak_ptr<gpu_stream>> streams_;
+  std::uint32_t last_number_ = 0;
+  std::uint32_t blocked_ = 0;     // threads, on an event
+  std::uint32_t destroying_ = 0;  // threads, an event that no point has any more
+  bool is_retired_ = false;
+};
+
+}  // namespace turnstile::detail

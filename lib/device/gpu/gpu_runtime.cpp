@@ -1,0 +1,281 @@
+// gpu_runtime.cpp - the table in use, what is available, and the end of it all.
+
+#include "device/gpu/gpu_runtime.hpp"
+
+#include "device/engine.hpp"
+#include "device/gpu/gpu_device.hpp"
+#include "device/gpu/gpu_lane.hpp"
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/threads.hpp>
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <pthread.h>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace turnstile {
+namespace detail {
+namespace {
+
+using lost_hook = void (*)(device, const device_error&);
+
+constinit atomic<const gpu_api*> table{nullptr};
+constinit atomic<lost_hook> hook{nullptr};
+constinit atomic<const gpu_end*> forked{nullptr};
+
+constexpr const char* after_shutdown =
+    "the use of GPUs in this process has ended: shut_down_devices was called";
+
+// What was found out about a GPU.
+struct availability {
+  int code = gpu_errors::success;
+  std::string name;           // of the error
+  std::string_view sentence;  // empty: it is available
+  std::string model;
+};
+
+// What belongs to the table in use. One lock for all of it; the first question starts the driver under it.
+struct session {
+  mutex lock;
+  std::map<int, availability> found;
+  std::map<int, gpu_device*> devices;  // in use, which last for good
+  std::vector<std::unique_ptr<gpu_device>> kept;
+  bool is_over = false;
+};
+
+// Never destroyed.
+session& the_session() {
+  static session& it = *new session;
+  return it;
+}
+
+availability not_available(int index, int code, std::string name, const std::string& why) {
+  return {code, std::move(name),
+          kept_for_good(device::cuda(index).name() + " is not available: " + why), ""};
+}
+
+std::string version(int v) {
+  return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+}
+
+std::string why_no_driver(int needed, int there) {
+  if (there == 0) return "there is no CUDA driver (libcuda.so.1) on this machine";
+  return "the CUDA driver is too old: it is for CUDA " + version(there) + ", and CUDA " +
+         version(needed / 1000 * 1000) + " or newer is needed";
+}
+
+std::string why(const gpu_api& api, int code, int driver_version) {
+  switch (code) {
+    case gpu_errors::stub_library:
+      return "the library path leads to the CUDA toolkit's stub library instead of the driver";
+    case gpu_errors::insufficient_driver: return why_no_driver(api.runtime_version, driver_version);
+    case gpu_errors::no_device: return "there is no CUDA device, or CUDA_VISIBLE_DEVICES hides it";
+    case 803:
+    case 804:
+      return "the CUDA driver and its library do not match: restart the machine or reload the "
+             "driver";
+    default: return std::string(api.error_name(code)) + ": " + api.error_text(code);
+  }
+}
+
+std::string count_text(int n) {
+  return n == 1 ? "there is only one CUDA device"
+                : "there are only " + std::to_string(n) + " CUDA devices";
+}
+
+// Once, before the driver is asked for anything: what it says is of no use to a child process.
+void prepare_for_forks() {
+  static const gpu_end& end = *new gpu_end(device_error(
+      0, "", "this process was forked after its parent had used CUDA, and cannot use it itself",
+      true));
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { forked.store(&end, relaxed); });
+  static_cast<void>(registered);
+}
+
+availability find_out(const gpu_api& api, int index) {
+  prepare_for_forks();
+  int driver_version = 0;
+  int count = 0;  // what fails leaves these as they are
+  char model[256] = "";
+  api.driver_get_version(&driver_version);
+  int code = api.get_device_count(&count);
+  if (code == gpu_errors::success && count == 0) code = gpu_errors::no_device;
+  if (code == gpu_errors::success && index >= count) {
+    return not_available(index, 0, "", count_text(count));
+  }
+  if (code == gpu_errors::success) code = api.get_device_name(index, model, sizeof model);
+  if (code != gpu_errors::success) {
+    return not_available(index, code, api.error_name(code), why(api, code, driver_version));
+  }
+  return {0, "", "", model};
+}
+
+// Under the lock.
+const availability& found(session& all, const gpu_api& api, int index) {
+  const auto at = all.found.find(index);
+  if (at != all.found.end()) return at->second;
+  return all.found.emplace(index, find_out(api, index)).first->second;
+}
+
+// Under the lock.
+availability why_not(session& all, int index) {
+  const gpu_api* const api = table.load(acquire);
+  if (api == nullptr) {
+    return not_available(index, 0, "", "this program is not linked with turnstile-cuda");
+  }
+  if (all.is_over) return not_available(index, 0, "", after_shutdown);
+  if (const gpu_end* const end = end_by_fork()) return {0, "", end->sentence, ""};
+  return found(all, *api, index);
+}
+
+gpu_device* in_use(session& all, int index) {
+  const auto at = all.devices.find(index);
+  return at == all.devices.end() ? nullptr : at->second;
+}
+
+gpu_device& device_in_use(int index) {
+  session& all = the_session();
+  const std::lock_guard locked(all.lock);
+  const availability f = why_not(all, index);
+  if (!f.sentence.empty()) throw device_error(f.code, f.name, std::string(f.sentence));
+  if (gpu_device* const d = in_use(all, index)) return *d;
+  all.kept.push_back(std::make_unique<gpu_device>(*table.load(relaxed), index, f.model));
+  return *(all.devices[index] = all.kept.back().get());
+}
+
+lane_ref lane_for(gpu_device& d, std::shared_ptr<gpu_stream> s) {
+  return lane_ref(new gpu_lane(d.where(), std::move(s)));
+}
+
+int device_of_stream(const gpu_api& api, CUstream_st* s) {
+  int index = 0;
+  const gpu_outcome o = api.stream_get_device != nullptr
+                            ? gpu_outcome{api.stream_get_device(s, &index), "cudaStreamGetDevice"}
+                            : gpu_outcome{api.get_device(&index), "cudaGetDevice"};
+  if (o.failed()) throw gpu_error(api, o.code, std::string("adopting a stream: ") + o.call);
+  return index;
+}
+
+void refuse_default_streams(CUstream_st* s) {
+  const auto handle = reinterpret_cast<std::uintptr_t>(s);
+  if (handle <= 1) {
+    throw std::invalid_argument(
+        "turnstile: the legacy default stream cannot be adopted: it waits for all other streams, "
+        "and they "
+        "for it");
+  }
+  if (handle == 2) {
+    throw std::invalid_argument(
+        "turnstile: the per-thread default stream cannot be adopted: a coroutine may go on on "
+        "another "
+        "thread, where it is another stream");
+  }
+}
+
+void refuse_capture(gpu_device& d, CUstream_st* s) {
+  bool is_capturing = false;
+  const gpu_outcome o{d.api().stream_is_capturing(s, &is_capturing), "cudaStreamIsCapturing"};
+  if (o.failed()) d.raise(o, d.where().name());
+  if (is_capturing) {
+    throw std::invalid_argument(
+        "turnstile: a stream that is being captured cannot be adopted: its events are never "
+        "reached");
+  }
+}
+
+// No more streams; those that there are.
+std::vector<gpu_device*> end_session() {
+  session& all = the_session();
+  const std::lock_guard locked(all.lock);
+  all.is_over = true;
+  std::vector<gpu_device*> ended;
+  for (const auto& [index, d] : all.devices) ended.push_back(d);
+  all.devices.clear();
+  return ended;
+}
+
+}  // namespace
+
+void use_gpu_api(const gpu_api* api) noexcept {
+  session& all = the_session();
+  const std::lock_guard locked(all.lock);
+  if (!all.devices.empty()) return;
+  table.store(api, release);
+  all.found.clear();
+  all.is_over = false;
+}
+
+std::string_view gpu_why_not(int index) noexcept {
+  session& all = the_session();
+  const std::lock_guard locked(all.lock);
+  const availability f = why_not(all, index);
+  const gpu_device* const d = f.sentence.empty() ? in_use(all, index) : nullptr;
+  const gpu_end* const end = d == nullptr ? nullptr : d->over();
+  return end == nullptr ? f.sentence : end->sentence;
+}
+
+lane_ref make_gpu_lane(int index) {
+  gpu_device& d = device_in_use(index);
+  return lane_for(d, gpu_stream::make(d));
+}
+
+lane_ref adopt_gpu_stream(CUstream_st* s) {
+  refuse_default_streams(s);
+  const gpu_api* const api = table.load(acquire);
+  gpu_device& d = device_in_use(api == nullptr ? 0 : device_of_stream(*api, s));
+  d.must_work();
+  refuse_capture(d, s);
+  return lane_for(d, gpu_stream::adopt(d, s));
+}
+
+int gpu_device_of_pointer(const void* p) noexcept {
+  const gpu_api* const api = table.load(acquire);
+  int index = -1;
+  if (api == nullptr || end_by_fork() != nullptr) return -1;
+  return api->device_of_pointer(p, &index) == gpu_errors::success ? index : -1;
+}
+
+void tell_device_lost(device d, const device_error& why) noexcept {
+  if (const lost_hook h = hook.load(acquire)) {
+    h(d, why);
+  } else {
+    std::fprintf(stderr, "%s; nothing works there any more in this process\n", why.what());
+  }
+}
+
+const gpu_end* end_by_fork() noexcept { return forked.load(relaxed); }
+
+void throw_shut_down() { throw device_error(0, "", after_shutdown); }
+
+}  // namespace detail
+
+void on_device_lost(void (*hook)(device, const device_error&)) noexcept {
+  detail::hook.store(hook, detail::release);
+}
+
+std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
+  using namespace detail;
+  const auto until = steady_clock::now() + within;
+  const std::vector<gpu_device*> devices = end_session();
+  std::vector<std::shared_ptr<gpu_stream>> streams;
+  for (gpu_device* const d : devices) {
+    for (auto& s : d->retire()) streams.push_back(std::move(s));
+  }
+  for (const auto& s : streams) s->close(gpu_stream::pending::everything);
+  engine::the().drain(until - steady_clock::now());
+  std::vector<std::string> busy;
+  for (const auto& s : streams) {
+    if (!s->finish()) busy.push_back(s->name());
+  }
+  for (gpu_device* const d : devices) d->destroy_events(until);
+  return busy;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,412 @@
+// gpu_stream.cpp - giving work to a stream of a GPU, and looking how far it got.
+
+#include "device/gpu/gpu_stream.hpp"
+
+#include "device/gpu/gpu_runtime.hpp"
+
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/thread_pool.hpp>
+
+#include <mutex>
+#include <source_location>
+#include <utility>
+
+namespace turnstile::detail {
+
+namespace {
+
+constexpr int most_calls = 256;  // kept without a point behind them
+
+thread_local int error_before = 0;  // of the body that gives work on this thread
+
+void report(std::exception_ptr e, const std::string& place) noexcept {
+  report_unobserved(std::move(e), place, std::source_location::current());
+}
+
+// Keeps the first; nobody takes the others.
+void add_error(std::exception_ptr& first, std::exception_ptr e, const std::string& place) noexcept {
+  if (first == nullptr) {
+    first = std::move(e);
+  } else if (e != nullptr && e != first) {
+    report(std::move(e), place);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<gpu_stream> gpu_stream::make(gpu_device& on) {
+  on.must_work();
+  const std::shared_ptr<gpu_stream> it(new gpu_stream(on, false));
+  it->number_ = on.add(it);
+  gpu_outcome o = on.make_current();
+  CUstream_st* s = nullptr;
+  if (!o.failed()) o = {on.api().stream_create(&s), "cudaStreamCreateWithFlags"};
+  if (o.failed()) on.raise(o, on.where().name());
+  it->native_.store(s, relaxed);
+  return it;
+}
+
+std::shared_ptr<gpu_stream> gpu_stream::adopt(gpu_device& on, CUstream_st* s) {
+  on.must_work();
+  const std::shared_ptr<gpu_stream> it(new gpu_stream(on, true));
+  it->number_ = on.add(it);
+  it->native_.store(s, relaxed);
+  return it;
+}
+
+gpu_stream::~gpu_stream() {
+  finish();
+  std::exception_ptr left = std::move(carried_);
+  add_error(left, std::move(owed_), name());
+  if (left != nullptr) report(std::move(left), name());
+}
+
+std::string gpu_stream::name() const {
+  return device_.where().name() + " stream #" + std::to_string(number_);
+}
+
+void gpu_stream::must_be_open() const {
+  if (is_closed_.load(relaxed)) throw_shut_down();
+}
+
+// Calls `f`, which gives an outcome, with its device current and while nobody else gives work.
+template <class F>
+void gpu_stream::give(F f) {
+  device_.must_work();
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(order_);
+    must_be_open();
+    o = device_.make_current();
+    if (!o.failed()) o = f();
+  }
+  if (o.failed()) device_.raise(o, name());
+}
+
+void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
+  auto call = std::make_unique<gpu_call>(std::move(w), thread_pool::shared());
+  try {
+    give([&]() -> gpu_outcome {
+      const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
+      if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
+      calls_.add(call.release());
+      gpu_outcome tried;  // if not now, then behind the next one
+      if (calls_.size() >= most_calls) put_point(tried, asked_for::here);
+      return {};
+    });
+  } catch (...) {
+    if (call != nullptr) gpu_call::refuse(std::move(call), device_.over() == nullptr);
+    throw;
+  }
+}
+
+void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
+  give([&]() -> gpu_outcome {
+    return {device_.api().memcpy_async(to, from, bytes, native()), "cudaMemcpyAsync"};
+  });
+}
+
+void* gpu_stream::allocate(std::size_t bytes) {
+  void* p = nullptr;
+  give([&]() -> gpu_outcome {
+    return {device_.api().malloc_async(&p, bytes, native()), "cudaMallocAsync"};
+  });
+  return p;
+}
+
+// Also after it was closed: the memory belongs to what was given before. What goes wrong is the next
+// point's.
+void gpu_stream::deallocate(void* p) noexcept {
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(order_);
+    if (device_.over() != nullptr || native() == nullptr) return;
+    device_.make_current();  // if it fails, freeing may work all the same
+    o = {device_.api().free_async(p, native()), "cudaFreeAsync"};
+  }
+  if (o.failed() && !device_.ends_with(o, name())) owe(device_.failure(o, name()));
+}
+
+void gpu_stream::owe(std::exception_ptr e) noexcept {
+  const std::lock_guard turn(order_);
+  add_error(owed_, std::move(e), name());
+}
+
+void gpu_stream::wait(point& p) {
+  if (p.is_reached()) return;
+  CUevent_st* const e = p.native();
+  if (e == nullptr) throw device_mismatch_error("event", device_.where(), device::host());
+  gpu_outcome of_other;
+  give([&]() -> gpu_outcome {
+    if (p.is_reached()) return {};
+    const gpu_outcome o{device_.api().stream_wait_event(native(), e), "cudaStreamWaitEvent"};
+    if (!is_sticky(o.code) || has_ended()) return o;
+    of_other = o;
+    return {};
+  });
+  if (of_other.failed()) std::rethrow_exception(device_.error_of(of_other, name()));
+}
+
+// Whether a sticky error is this device's, and not the other one's that was part of the call.
+bool gpu_stream::has_ended() noexcept {
+  device_.prepare_to_look();
+  return is_sticky(device_.api().stream_query(native()));
+}
+
+point_ref gpu_stream::record() {
+  point_ref end;
+  give([&] {
+    gpu_outcome o;
+    end = point_ref(put_point(o, asked_for::by_somebody));
+    return o;
+  });
+  return end;
+}
+
+// By who has its turn, with the device current. The result is the caller's share, if somebody asked
+// for it; null: `o` failed.
+gpu_point* gpu_stream::put_point(gpu_outcome& o, asked_for by) {
+  gpu_point* const p = device_.take_point(o);
+  if (p == nullptr) return nullptr;
+  o = {device_.api().event_record(p->native(), native()), "cudaEventRecord"};
+  if (o.failed()) {
+    p->spoil(o);
+    device_.give_back(*p);
+    return nullptr;
+  }
+  p->begin(calls_.take(), std::exchange(owed_, nullptr), by == asked_for::here);
+  if (by == asked_for::by_somebody) p->keep();
+  append(*p);
+  return p;
+}
+
+// For what was given and has no point behind it: reached when the stream has nothing more to do.
+void gpu_stream::put_bare_point() {
+  gpu_point* const p = device_.take_bare_point();
+  p->begin(calls_.take(), std::exchange(owed_, nullptr), true);
+  append(*p);
+}
+
+void gpu_stream::append(gpu_point& p) noexcept {
+  {
+    const std::lock_guard locked(list_lock_);
+    (first_ == nullptr ? first_ : last_->next_) = &p;
+    last_ = &p;
+    if (watched_ != nullptr) return;
+    watched_ = shared_from_this();
+  }
+  engine::the().watch(*this);
+}
+
+void gpu_stream::refuse_capture() const {
+  throw device_error(0, "",
+                     name() +
+                         " is being captured: what is captured does not run, so nothing can "
+                         "be ordered by it, and its events are never reached");
+}
+
+void gpu_stream::begin_submission() {
+  bool is_capturing = false;
+  give([&]() -> gpu_outcome {
+    const int code = device_.api().stream_is_capturing(native(), &is_capturing);
+    if (code != gpu_errors::success) return {code, "cudaStreamIsCapturing"};
+    if (!is_capturing) ++submissions_;
+    return {};
+  });
+  if (is_capturing) refuse_capture();
+  error_before = device_.api().peek_at_last_error();
+}
+
+lane::submitted gpu_stream::end_submission() noexcept {
+  lane::submitted all;
+  if (device_.over() == nullptr) {
+    const int now = device_.api().peek_at_last_error();
+    if (now != error_before && now != gpu_errors::success) {
+      all.error = device_.error_of({now, "a call of the body"}, name());
+    }
+  }
+  std::exception_ptr e = record_behind_body(all.end);
+  if (all.error == nullptr) all.error = std::move(e);
+  return all;
+}
+
+// What was given has to be ordered, or done.
+std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
+  gpu_outcome o;
+  gpu_outcome again;
+  {
+    const std::lock_guard turn(order_);
+    --submissions_;
+    if (const gpu_end* const over = device_.over()) return over->error;
+    if (o = device_.make_current(); !o.failed()) {
+      end = point_ref(put_point(o, asked_for::by_somebody));
+    }
+    if (end) return nullptr;
+    end = point_ref(put_point(again, asked_for::by_somebody));
+    if (!end) again = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
+  }
+  if (again.failed()) device_.ends_with(again, name());
+  return device_.failure(o, name());
+} catch (...) {
+  device_.api().stream_synchronize(native());
+  return std::current_exception();
+}
+
+void gpu_stream::close(pending looked_for) noexcept {
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(order_);
+    if (is_closed_.exchange(true, relaxed) && calls_.empty()) return;
+    if (native() == nullptr) return;
+    if (calls_.empty() && (looked_for == pending::calls || device_.over() != nullptr)) return;
+    if (device_.over() == nullptr) o = device_.make_current();
+    if (device_.over() != nullptr || o.failed() || put_point(o, asked_for::here) == nullptr) {
+      put_bare_point();
+    }
+  }
+  if (o.failed()) device_.ends_with(o, name());
+}
+
+bool gpu_stream::finish() noexcept {
+  CUstream_st* s = nullptr;
+  {
+    const std::lock_guard turn(order_);
+    const std::lock_guard locked(list_lock_);
+    if (first_ != nullptr || submissions_ != 0) return false;
+    s = native_.exchange(nullptr, relaxed);
+  }
+  if (s != nullptr && !is_adopted_ && device_.over() == nullptr) device_.api().stream_destroy(s);
+  return true;
+}
+
+polled::answer gpu_stream::poll() noexcept {
+  std::shared_ptr<gpu_stream> me;
+  device_.prepare_to_look();
+  bool any = false;
+  while (gpu_point* const p = first_or_let_go(me)) {
+    if (!is_past() || !p->calls_.are_settled()) return {any, true};
+    if (p == past_) past_ = nullptr;
+    tell(*p);
+    any = true;
+  }
+  if (is_closed_.load(relaxed)) finish();
+  return {any, false};
+}
+
+gpu_point* gpu_stream::first_or_let_go(std::shared_ptr<gpu_stream>& me) noexcept {
+  const std::lock_guard locked(list_lock_);
+  if (first_ == nullptr) me = std::move(watched_);
+  return first_;
+}
+
+bool gpu_stream::is_past() noexcept {
+  if (past_ != nullptr || device_.over() != nullptr) return true;
+  bool past = false;
+  while (!look(past)) {
+  }
+  return past;
+}
+
+// Null: none has; `last` is the last that waits.
+gpu_point* gpu_stream::first_with_event(gpu_point*& last) noexcept {
+  const std::lock_guard locked(list_lock_);
+  last = last_;
+  gpu_point* p = first_;
+  while (p != nullptr && p->spoilt_) p = p->next_;
+  return p;
+}
+
+// One question. False: it failed, so another one has to be asked.
+bool gpu_stream::look(bool& past) noexcept {
+  gpu_point* last = nullptr;
+  gpu_point* const asked = first_with_event(last);
+  const gpu_outcome o =
+      asked == nullptr ? gpu_outcome{device_.api().stream_query(native()), "cudaStreamQuery"}
+                       : gpu_outcome{device_.api().event_query(asked->native()), "cudaEventQuery"};
+  if (o.code == gpu_errors::not_ready) return true;
+  past = true;
+  if (!o.failed() || device_.ends_with(o, name())) {
+    past_ = asked == nullptr ? last : asked;
+    return true;
+  }
+  if (asked == nullptr) {
+    past_ = last;
+    return true;
+  }
+  past = false;
+  spoil(*asked, o);
+  return false;
+}
+
+void gpu_stream::spoil(gpu_point& p, gpu_outcome why) noexcept {
+  const std::lock_guard locked(list_lock_);
+  p.spoil(why);
+}
+
+// By poll: the oldest.
+void gpu_stream::tell(gpu_point& p) noexcept {
+  {
+    const std::lock_guard locked(list_lock_);
+    first_ = p.next_;
+  }
+  std::exception_ptr e = error_of(p);
+  if (p.inner_) {
+    add_error(carried_, std::move(e), name());
+    e = nullptr;
+  }
+  p.reach(std::move(e));  // p may be in use again
+}
+
+std::exception_ptr gpu_stream::error_of(gpu_point& p) noexcept {
+  const gpu_end* const over = device_.over();
+  std::exception_ptr first;
+  if (over != nullptr) {
+    first = over->error;
+  } else if (p.failure_.failed()) {
+    first = device_.failure(p.failure_, name());
+  }
+  if (!p.inner_) add_error(first, std::exchange(carried_, nullptr), name());
+  add_error(first, std::exchange(p.owed_, nullptr), name());
+  p.calls_.dispose([&](std::exception_ptr e) { add_error(first, std::move(e), name()); });
+  return p.inner_ && over != nullptr ? nullptr : first;
+}
+
+bool gpu_stream::can_block() const noexcept {
+  const std::lock_guard locked(list_lock_);
+  return first_ != nullptr && !first_->spoilt_ && device_.over() == nullptr;
+}
+
+void gpu_stream::hold() noexcept {
+  const std::lock_guard locked(list_lock_);
+  if (++holds_ == 1) held_ = shared_from_this();
+}
+
+void gpu_stream::let_go() noexcept {
+  std::shared_ptr<gpu_stream> me;  // ends after the lock
+  const std::lock_guard locked(list_lock_);
+  if (--holds_ == 0) me = std::move(held_);
+}
+
+void gpu_stream::block_on_oldest() noexcept {
+  point_ref kept;
+  gpu_point* p = nullptr;
+  {
+    const std::lock_guard locked(list_lock_);
+    p = first_;
+    if (p == nullptr || p->spoilt_ || device_.over() != nullptr) return;
+    kept = point_ref::more(*p);
+    device_.begin_block();
+  }
+  device_.prepare_to_look();
+  const gpu_outcome o{device_.api().event_synchronize(p->native()), "cudaEventSynchronize"};
+  if (o.failed() && !device_.ends_with(o, name())) spoil_if_first(*p, o);
+  kept = point_ref();  // while who shuts down still waits for us: it may go back to the device
+  device_.end_block();
+}
+
+void gpu_stream::spoil_if_first(gpu_point& p, gpu_outcome why) noexcept {
+  const std::lock_guard locked(list_lock_);
+  if (first_ == &p) p.spoil(why);
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,117 @@
+// gpu_stream.hpp - a stream of a GPU: work that is given to it, points recorded in it, who looks at them.
+//
+// Shape     Points wait in a list, oldest first, from their record until poll tells them.
+//
+//             give order (order_)   record + append are one step, so the list has the stream's order
+//             list (list_lock_)     append at the back, by who holds order_; pop at the front, by poll
+//             watched_              the engine knows the stream, which then keeps itself
+//
+//           The lane in front of it closes it; it ends when it is closed and nothing is pending.
+//
+// Edges     list_lock_ and order_. What the work before a point wrote: the event's query, which the driver
+//           orders, and H1 of gpu_call.hpp.
+//
+// Progress  Giving work takes order_ for the time of the driver's calls. poll takes only list_lock_, for a
+//           list splice, so a thread that the driver blocks does not keep it from looking.
+//
+// Dangers   Points are told outside both locks, by the one thread that polls, in the list's order. A
+//           point whose event failed cannot say when it is reached: the next event that works says it, or
+//           the stream that has nothing more to do.
+//
+// Proof     test/device
+#pragma once
+
+#include "device/engine.hpp"
+#include "device/gpu/gpu_device.hpp"
+#include "device/gpu/gpu_point.hpp"
+
+#include <turnstile/detail/lane.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+
+namespace turnstile::detail {
+
+class gpu_stream final : private polled, public std::enable_shared_from_this<gpu_stream> {
+ public:
+  static std::shared_ptr<gpu_stream> make(gpu_device& on);
+  // Somebody else's, which is never destroyed here.
+  static std::shared_ptr<gpu_stream> adopt(gpu_device& on, CUstream_st* s);
+  ~gpu_stream();
+
+  CUstream_st* native() const noexcept { return native_.load(relaxed); }
+  std::string name() const;
+
+  // As in lane.hpp.
+  void enqueue(std::unique_ptr<lane_work> w);
+  void copy(void* to, const void* from, std::size_t bytes);
+  point_ref record();
+  void wait(point& p);
+  void* allocate(std::size_t bytes);
+  void deallocate(void* p) noexcept;
+  void begin_submission();
+  lane::submitted end_submission() noexcept;
+
+  enum class pending : bool { calls, everything };
+  // Takes no more work. What was given is still done, and looked for: the calls, or all of it.
+  void close(pending looked_for) noexcept;
+  // Once it is closed: gives the stream back unless something is pending. True: it has.
+  bool finish() noexcept;
+
+ private:
+  gpu_stream(gpu_device& on, bool is_adopted) noexcept : device_(on), is_adopted_(is_adopted) {}
+
+  polled::answer poll() noexcept override;
+  bool can_block() const noexcept override;
+  void block_on_oldest() noexcept override;
+  void hold() noexcept override;
+  void let_go() noexcept override;
+
+  template <class F>
+  void give(F f);
+  void must_be_open() const;
+  void refuse_capture() const;
+  bool has_ended() noexcept;
+
+  enum class asked_for : bool { by_somebody, here };
+  gpu_point* put_point(gpu_outcome& o, asked_for by);
+  void put_bare_point();
+  void append(gpu_point& p) noexcept;
+  std::exception_ptr record_behind_body(point_ref& end) noexcept;
+  void owe(std::exception_ptr e) noexcept;
+
+  gpu_point* first_or_let_go(std::shared_ptr<gpu_stream>& me) noexcept;
+  gpu_point* first_with_event(gpu_point*& last) noexcept;
+  bool is_past() noexcept;
+  bool look(bool& past) noexcept;
+  void spoil_if_first(gpu_point& p, gpu_outcome why) noexcept;
+  void spoil(gpu_point& p, gpu_outcome why) noexcept;
+  void tell(gpu_point& p) noexcept;
+  std::exception_ptr error_of(gpu_point& p) noexcept;
+
+  gpu_device& device_;
+  const bool is_adopted_;
+  std::uint32_t number_ = 0;
+  atomic<CUstream_st*> native_{nullptr};  // null again once it is given back
+
+  mutex order_;  // who gives work
+  gpu_calls calls_;
+  std::exception_ptr owed_;
+  int submissions_ = 0;            // bodies that give work by themselves
+  atomic<bool> is_closed_{false};  // changes under order_
+
+  mutable mutex list_lock_;
+  gpu_point* first_ = nullptr;
+  gpu_point* last_ = nullptr;
+  std::shared_ptr<gpu_stream> watched_;  // itself, as long as the engine knows it
+  std::shared_ptr<gpu_stream> held_;     // itself, as long as somebody may block
+  int holds_ = 0;
+
+  gpu_point* past_ = nullptr;   // by poll: all up to this one are reached
+  std::exception_ptr carried_;  // by poll: the error of points that nobody was given
+};
+
+}  // namespace turnstile::detail

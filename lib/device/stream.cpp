@@ -1,0 +1,65 @@
+// stream.cpp - which lane a stream is; what an await of a stream does apart from its type.
+
+#include "device/engine.hpp"
+#include "device/gpu/gpu_runtime.hpp"
+#include "device/host_lane.hpp"
+
+#include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/contract.hpp>
+#include <turnstile/errors.hpp>
+#include <turnstile/stream.hpp>
+#include <turnstile/thread_pool.hpp>
+
+#include <stdexcept>
+
+namespace turnstile {
+
+namespace detail {
+
+executor_ref executor_after_device() noexcept {
+  const executor_ref here_now = here().runs_on;
+  return here_now ? here_now : executor_ref(thread_pool::shared());
+}
+
+completion_awaiter::completion_awaiter(completion_awaiter&& other) noexcept
+    : point_waiter(&go_on), lane_(std::move(other.lane_)), point_(std::move(other.point_)) {
+  if (other.phase_ != phase::fresh) other.misused();
+  other.phase_ = phase::moved_from;
+}
+
+void completion_awaiter::misused() const noexcept {
+  contract_break("",
+                 phase_ == phase::moved_from ? "a wait for a device is used that was moved from"
+                                             : "a wait for a device is awaited twice",
+                 {});
+}
+
+void completion_awaiter::destroyed() noexcept {
+  contract_break("", "a coroutine is destroyed while it waits for a device", {});
+}
+
+lane_ref make_lane(device where, const stream_options& options) {
+  if (where.is_any()) {
+    throw std::invalid_argument(
+        "turnstile: a stream is on the host or on one GPU, not on any device");
+  }
+  if (!where.is_host()) {
+    device_of_address.store(&gpu_device_of_pointer, relaxed);
+    return make_gpu_lane(where.index());
+  }
+  const executor_ref on = options.executor ? options.executor : executor_ref(thread_pool::shared());
+  return lane_ref(new host_lane(on, options.polled));
+}
+
+}  // namespace detail
+
+stream::stream(device where, const stream_options& options)
+    : lane_(detail::make_lane(where, options)) {}
+
+// On a GPU somebody has to look, and then it may as well be who asks.
+bool event::ready() const noexcept {
+  if (!point_ || point_->is_reached()) return true;
+  return detail::engine::the().poll() && point_->is_reached();
+}
+
+}  // namespace turnstile

@@ -1,0 +1,117 @@
+// submission.cpp - a request that submits: its turn, and its way home. Drawn in detail/submission.hpp.
+
+#include "strand/submissions.hpp"
+
+#include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/submission.hpp>
+#include <turnstile/errors.hpp>
+#include <turnstile/resource.hpp>
+#include <turnstile/thread_pool.hpp>
+
+namespace turnstile::detail {
+
+submission::submission(section_core& section, lane_ref on)
+    : job(&finish), point_waiter(&reached), section_(&section), lane_(std::move(on)) {}
+
+submission::submission(submission&& other) noexcept
+    : job(&finish),
+      point_waiter(&reached),
+      section_(other.section_),
+      lane_(std::move(other.lane_)) {}
+
+submission::~submission() = default;
+
+void submission::prepare(const resource_list& uses) {
+  const device place = section_->where();
+  if (lane_ && !place.is_any() && lane_->where() != place) {
+    throw device_mismatch_error("the stream for section \"" + section_->label() + "\"", place,
+                                lane_->where());
+  }
+  if (!uses.empty()) refuse_elsewhere(*section_, uses, true);
+  all_ = submissions_ref::more(section_->made_submissions());
+}
+
+void submission::stand_before(request& r, executor_ref home) noexcept {
+  request_ = &r;
+  home_of_request_ = home ? home : executor_ref(thread_pool::shared());
+  r.back_to = nullptr;
+  job_access::set_home(r, executor_ref(*this));
+}
+
+submission* submission::of(const request& r) noexcept { return job_access::home_as<submission>(r); }
+
+bool submission::can_follow(const point& tail) const noexcept {
+  return !lane_ || lane_.get() == all_->tail_lane || lane_->can_wait_for(tail);
+}
+
+void submission::choose_lane() {
+  if (!lane_) lane_ = lane_ref::more(all_->own_lane(section_->where()));
+}
+
+// By the owner. Nothing was submitted if it fails.
+bool submission::begin() noexcept {
+  try {
+    choose_lane();
+    if (all_->tail && all_->tail_lane != lane_.get()) lane_->wait(*all_->tail);
+    lane_->begin_submission();
+    return true;
+  } catch (...) {
+    error_ = std::current_exception();
+    return false;
+  }
+}
+
+outcome submission::submitted() noexcept {
+  lane::submitted done = lane_->end_submission();
+  error_ = std::move(done.error);
+  if (!done.end) return outcome::finished;
+  end_ = std::move(done.end);
+  if (section_->hands_on_late()) {
+    holds_ = true;
+    if (end_->add(*this)) return outcome::suspended;  // this may be gone
+    holds_ = false;
+    section_->note_loss(*end_);
+    return outcome::finished;
+  }
+  is_counted_ = true;
+  all_->begin_one();
+  section_->leave_tail(end_, *lane_);
+  return outcome::finished;
+}
+
+std::exception_ptr submission::error() const noexcept {
+  if (error_ != nullptr) return error_;
+  return end_ && end_->failed() ? end_->error() : nullptr;
+}
+
+// Its request is handed back.
+void submission::post(job&) noexcept {
+  if (handed_back_ != nullptr) handed_back_->tell();
+  if (!end_ || !end_->add(*this)) complete();  // else this may be gone
+}
+
+void submission::reached(point_waiter& w) noexcept {
+  auto& self = static_cast<submission&>(w);
+  if (!self.holds_) return self.complete();
+  self.holds_ = false;
+  self.home_of_request_.post(self);
+}
+
+// The section was held until now, and hands the request back.
+void submission::finish(job& j) noexcept {
+  auto& self = static_cast<submission&>(j);
+  self.section_->note_loss(*self.end_);
+  self.section_->body_finished(*self.request_);
+}
+
+void submission::complete() noexcept {
+  if (std::exchange(is_counted_, false)) {
+    all_->end_one();  // T3
+    if (all_->claim()) section_->go_on_with_device();
+  }
+  go_home();
+}
+
+void submission::go_home() noexcept { home_of_request_.post(*request_); }
+
+}  // namespace turnstile::detail

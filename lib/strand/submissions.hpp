@@ -1,0 +1,106 @@
+// submissions.hpp - a section and the device that still works on what its bodies submitted.
+//
+// A body that only submits is over when its work is not. Then the section goes on to the next such body at
+// once, for the device keeps the order; everybody else, and the section's end, waits for the tail: the
+// last work submitted. So a section whose tail is pending is never left idle. If nobody comes who may
+// run, it is held: its owner is gone, and it waits for an owner.
+//
+// Shape     word = came (1 bit) | held (1 bit)
+//
+//             0     --hold----> held   by the owner, who is it no more
+//             came  --hold----> 0      it looks at the ring again before
+//             held  --announce> 0      by who published a submission, and owns the section then
+//             0     --announce> came   somebody owns the section, and sees it
+//             held  --claim---> 0      by who was told that some work is complete, or by who held it,
+//                                      and sees that now; owns the section then
+//
+//           What is held is the place of the last body, not finished yet, or a request put back that has to
+//           wait. While a tail is pending nobody waits apart (aside.cpp): with some who do, a section is
+//           held by its body until the work is complete.
+//
+// Edges     T1  CAS(acq_rel) of hold -> of announce and claim: the private side, what all bodies wrote
+//           T2  announce, then hold: who announces has arrived, and hold finds `came`, and then what
+//               arrived; or announce finds `held`
+//           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one of
+//               them sees the other. The same for in_flight, which goes down before the claim
+//           T4  fetch_or(release) of is_lost_with_device -> load(acquire) in lost_with: the error, which
+//               the first loss writes, and nobody afterwards
+//
+// Progress  hold, announce and claim are wait-free but for changes by others.
+//
+// Dangers   After hold the section may be somebody else's, and gone when that says so: what is looked at
+//           then is this, of which the looker has a share, and a point.
+//           Who announces has published, so its request and the section may be gone: the same.
+//           Who claims what it has held itself may find another place held than it left: others were
+//           owners in between.
+//
+// Proof     test/schedule (device), test/device
+#pragma once
+
+#include <turnstile/detail/lane.hpp>
+#include <turnstile/device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+namespace turnstile::detail {
+
+struct request;
+
+// Shared by the section and its submissions.
+class submissions {
+ public:
+  explicit submissions(std::size_t most_in_flight) noexcept : most_(most_in_flight) {}
+
+  // What a held section waits for.
+  enum class wait : std::uint8_t { nobody, tail, room };
+
+  // False: somebody came, and the ring is to be looked at again.
+  [[nodiscard]] bool hold() noexcept;
+  // Whoever came finds that it has to wait.
+  void hold_in_any_case() noexcept;
+  // True: the caller owns the section.
+  [[nodiscard]] bool announce() noexcept;
+  [[nodiscard]] bool claim() noexcept;
+
+  void begin_one() noexcept { in_flight_.fetch_add(1, relaxed); }
+  void end_one() noexcept { in_flight_.fetch_sub(1, acq_rel); }  // T3
+  bool has_room() const noexcept { return in_flight_.load(acquire) < most_; }
+  // By the owner, while a tail is pending: whether `who`, whose turn it is, has to wait.
+  wait keeps_waiting(const request& who) const noexcept;
+  // Whether what waits at the front may try again.
+  bool may_go_on(wait why, const point& tail) const noexcept {
+    return tail.is_reached() || (why == wait::room && has_room());
+  }
+
+  void keep() noexcept { shares_.fetch_add(1, relaxed); }
+  void drop() noexcept {
+    if (shares_.fetch_sub(1, acq_rel) == 1) delete this;
+  }
+
+  // The section's own stream, made by the first that needs it. Only the owner, as all below.
+  lane& own_lane(device place);
+
+  lane_ref own;
+  point_ref tail;
+  lane* tail_lane = nullptr;     // whose it is; only to be compared
+  wait front = wait::nobody;     // the request put back, if any
+  // What it guards is in nobody knows what state. Read by anybody who has seen that it is lost.
+  guarded<std::exception_ptr> lost_with{nullptr};  // T4
+
+ private:
+  ~submissions() = default;
+
+  static constexpr std::uint32_t held = 1;
+  static constexpr std::uint32_t came = 2;
+
+  const std::size_t most_;
+  atomic<std::uint32_t> word_{0};
+  atomic<std::uint32_t> in_flight_{0};
+  atomic<std::uint32_t> shares_{1};
+};
+
+using submissions_ref = counted_ref<submissions>;
+
+}  // namespace turnstile::detail

@@ -1,0 +1,673 @@
+// gpu_lane.cpp - streams of GPUs, on a runtime that does what the test says.
+
+#include "device/fake_gpu.hpp"
+#include "device/gpu/gpu_runtime.hpp"
+#include "device/gpus.hpp"
+#include "support/child_process.hpp"
+#include "support/counted.hpp"
+#include "support/loop.hpp"
+#include "support/unobserved.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <doctest/doctest.h>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+using namespace std::chrono_literals;
+using detail::gpu_api;
+using device_tests::gpus;
+using device_tests::losses;
+using device_tests::message_of;
+using device_tests::until;
+using support::counted;
+using support::loop;
+
+namespace {
+
+detail::lane_ref lane_of(const stream& s) { return stream_access::lane_of(s); }
+
+// A table whose device cannot be used, and why.
+gpu_api that_says(int version, int code) {
+  static int v;
+  static int c;
+  v = version;
+  c = code;
+  gpu_api api = fake::table();
+  api.driver_get_version = [](int* to) {
+    *to = v;
+    return 0;
+  };
+  api.get_device_count = [](int*) { return c; };
+  return api;
+}
+
+std::string why_not(const gpu_api& api, int index = 0) {
+  const gpus g(api);
+  const std::string why(device::cuda(index).why_not());
+  CHECK(message_of([&] { stream{device::cuda(index)}; }) == "turnstile: " + why);
+  return why;
+}
+
+task<> note_completion(stream& s, std::vector<int>& list, int id) {
+  co_await s.completion();
+  list.push_back(id);
+}
+
+task<> note_error(event e, std::string& text) {
+  try {
+    co_await e;
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+}
+
+bool is_ready(const event& e) {
+  detail::engine::the().poll();
+  return e.ready();
+}
+
+// Finishes all, and waits until the library has seen that.
+void see_all_done() {
+  fake::finish_all();
+  until([] { return !detail::engine::the().has_pending(); });
+}
+
+}  // namespace
+
+TEST_SUITE("device") {
+  TEST_CASE("gpu: without a table the program is not linked with turnstile-cuda") {
+    CHECK(device::cuda(0).why_not() ==
+          "cuda:0 is not available: this program is not linked with turnstile-cuda");
+    CHECK(device::cuda_or_host(0) == device::host());
+    CHECK_THROWS_AS(stream{device::cuda(0)}, device_error);
+    CHECK(detail::gpu_device_of_pointer("x") < 0);
+  }
+
+  TEST_CASE("gpu: why one is not available is one sentence") {
+    CHECK(why_not(that_says(0, 35)) ==
+          "cuda:0 is not available: there is no CUDA driver (libcuda.so.1) on this machine");
+    CHECK(why_not(that_says(12040, 35)) ==
+          "cuda:0 is not available: the CUDA driver is too old: it is for CUDA 12.4, and CUDA 13.0 "
+          "or "
+          "newer is needed");
+    CHECK(why_not(that_says(0, 34)) ==
+          "cuda:0 is not available: the library path leads to the CUDA toolkit's stub library "
+          "instead of "
+          "the driver");
+    CHECK(why_not(that_says(13000, 100)) ==
+          "cuda:0 is not available: there is no CUDA device, or CUDA_VISIBLE_DEVICES hides it");
+    CHECK(why_not(that_says(13000, 0)) == why_not(that_says(13000, 100)));  // the count untouched
+    CHECK(why_not(that_says(13000, 803)) ==
+          "cuda:0 is not available: the CUDA driver and its library do not match: restart the "
+          "machine or "
+          "reload the driver");
+    CHECK(why_not(that_says(13000, 800)) ==
+          "cuda:0 is not available: cudaErrorNotPermitted: as the test wants it");
+    CHECK(why_not(fake::table(), 2) == "cuda:2 is not available: there are only 2 CUDA devices");
+  }
+
+  TEST_CASE("gpu: whether one is available is found out once") {
+    const gpus g;
+    for (int i = 0; i != 3; ++i) {
+      CHECK(device::cuda(0).available());
+      CHECK(device::cuda_or_host(1) == device::cuda(1));
+    }
+    CHECK(fake::count(fake::call::get_device_name) == 2);
+  }
+
+  TEST_CASE("gpu: another table is taken only after shut_down_devices") {
+    const gpus g;
+    gpu_api other = fake::table();
+    other.get_device_count = [](int*) { return 100; };
+    {
+      stream s(device::cuda(0));
+      detail::use_gpu_api(&other);
+      CHECK(device::cuda(1).available());
+    }
+    CHECK(shut_down_devices(10s).empty());
+    CHECK(
+        device::cuda(0).why_not() ==
+        "cuda:0 is not available: the use of GPUs in this process has ended: shut_down_devices was "
+        "called");
+    detail::use_gpu_api(&other);
+    CHECK_FALSE(device::cuda(0).available());
+  }
+
+  TEST_CASE("gpu: a place is reached when what is before it is done, and not sooner") {
+    const gpus g;
+    stream s(device::cuda(1));
+    int from = 7;
+    int to = 0;
+    s.copy(&to, &from, sizeof to);
+    const event first = s.record();
+    const event second = s.record();
+    CHECK_FALSE(is_ready(first));
+    CHECK(fake::step(s.native_handle()));
+    CHECK_FALSE(is_ready(first));
+    CHECK(fake::step(s.native_handle()));
+    until([&] { return is_ready(first); });
+    CHECK(to == 7);
+    CHECK_FALSE(is_ready(second));
+    CHECK(fake::step(s.native_handle()));
+    until([&] { return is_ready(second); });
+  }
+
+  TEST_CASE("gpu: coroutines that wait for a stream go on in the order of their places") {
+    const gpus g;
+    loop l;
+    stream s(device::cuda(0));
+    std::vector<int> list;
+    async_scope scope{{.executor = l}};
+    for (int i = 0; i != 5; ++i) scope.spawn(note_completion(s, list, i));
+    l.run();
+    CHECK(list.empty());
+    see_all_done();
+    l.run();
+    CHECK(list == std::vector<int>{0, 1, 2, 3, 4});
+  }
+
+  TEST_CASE("gpu: a stream waits for one of another device") {
+    const gpus g;
+    stream a(device::cuda(0));
+    stream b(device::cuda(1));
+    const event before = a.record();
+    b.wait(before);
+    const event after = b.record();
+    CHECK_FALSE(fake::step(b.native_handle()));
+    CHECK(fake::step(a.native_handle()));
+    CHECK(fake::step(b.native_handle()));
+    CHECK(fake::step(b.native_handle()));
+    until([&] { return is_ready(after); });
+    const int waits = fake::count(fake::call::stream_wait_event);
+    b.wait(before);  // reached: nothing to wait for
+    b.wait(event());
+    CHECK(fake::count(fake::call::stream_wait_event) == waits);
+  }
+
+  TEST_CASE("gpu: a stream cannot wait for the host device, and says so") {
+    const gpus g;
+    loop l;
+    stream host(device::host(), {.executor = l});
+    stream s(device::cuda(0));
+    host.enqueue([] {});
+    const event e = host.record();
+    CHECK(message_of([&] { s.wait(e); }) ==
+          "turnstile: event is on host and is to be used on cuda:0");
+    l.run();
+    s.wait(e);
+  }
+
+  TEST_CASE("gpu: events are used again, by their own device") {
+    const gpus g;
+    fake::go_by_itself(true);
+    stream a(device::cuda(0));
+    stream b(device::cuda(1));
+    for (int i = 0; i != 50; ++i) {
+      sync_wait(a.completion());
+      sync_wait(b.completion());
+    }
+    CHECK(fake::count(fake::call::event_record) == 100);
+    CHECK(fake::count(fake::call::event_create) <= 4);
+  }
+
+  TEST_CASE("gpu: an event is not recorded again while somebody has it") {
+    const gpus g;
+    fake::go_by_itself(true);
+    stream s(device::cuda(0));
+    std::vector<event> kept;
+    for (int i = 0; i != 5; ++i) {
+      kept.push_back(s.record());
+      sync_wait(kept.back());
+    }
+    CHECK(fake::count(fake::call::event_create) == 5);
+    kept.clear();
+    sync_wait(s.completion());
+    CHECK(fake::count(fake::call::event_create) == 5);
+  }
+
+  TEST_CASE("gpu: a callable runs once, and is kept until a place behind it is reached") {
+    const gpus g;
+    stream s(device::cuda(0));
+    int ran = 0;
+    const int before = counted::alive();
+    s.enqueue([&ran, it = counted()] { ++ran; });
+    const event e = s.record();
+    CHECK(fake::step(s.native_handle()));
+    CHECK(ran == 1);
+    CHECK(counted::alive() == before + 1);
+    CHECK(fake::step(s.native_handle()));
+    until([&] { return is_ready(e) && counted::alive() == before; });
+    CHECK(ran == 1);
+  }
+
+  TEST_CASE("gpu: what a callable throws goes to the next place, once") {
+    const gpus g;
+    fake::go_by_itself(true);
+    const support::unobserved none;
+    stream s(device::cuda(0));
+    const event before = s.record();
+    s.enqueue([] { throw std::runtime_error("it"); });
+    CHECK(message_of([&] { sync_wait(before); }).empty());
+    CHECK(message_of([&] { sync_wait(s.completion()); }) == "it");
+    CHECK(message_of([&] { sync_wait(s.completion()); }).empty());
+    CHECK(none.seen().empty());
+  }
+
+  TEST_CASE(
+      "gpu: of many callables without a place behind them few are kept, and the error is not "
+      "lost") {
+    const gpus g;
+    fake::go_by_itself(true);
+    const int before = counted::alive();
+    stream s(device::cuda(0));
+    s.enqueue([] { throw std::runtime_error("the first"); });
+    for (int i = 0; i != 1000; ++i) s.enqueue([it = counted()] {});
+    until([&] { return counted::alive() < before + 300; });
+    CHECK(message_of([&] { sync_wait(s.completion()); }) == "the first");
+    until([&] { return counted::alive() == before; });
+  }
+
+  TEST_CASE("gpu: a stream's end waits for nothing, and what it was given is done") {
+    const gpus g;
+    const int before = counted::alive();
+    int ran = 0;
+    CUstream_st* handle = nullptr;
+    {
+      stream s(device::cuda(0));
+      handle = s.native_handle();
+      s.enqueue([&ran, it = counted()] { ++ran; });
+    }
+    CHECK(counted::alive() == before + 1);
+    CHECK(fake::living().streams == 1);
+    fake::step(handle);
+    fake::step(handle);
+    until([&] { return counted::alive() == before && fake::living().streams == 0; });
+    CHECK(ran == 1);
+  }
+
+  TEST_CASE("gpu: an error that nobody waits for any more is reported") {
+    const gpus g;
+    fake::go_by_itself(true);
+    const support::unobserved errors;
+    stream(device::cuda(0)).enqueue([] { throw std::runtime_error("it"); });
+    until([&] { return errors.seen().size() == 1; });
+  }
+
+  TEST_CASE("gpu: a record that fails throws, leaves nothing pending, and its event is destroyed") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::fail(fake::call::event_record, 1, 400);
+    CHECK(message_of([&] { s.record(); }) ==
+          "turnstile: cuda:0 stream #1: cudaEventRecord failed: cudaErrorInvalidResourceHandle: as "
+          "the "
+          "test wants it");
+    CHECK_FALSE(detail::engine::the().has_pending());
+    CHECK(fake::count(fake::call::event_destroy) == 1);
+    const event e = s.record();
+    see_all_done();
+    CHECK(e.ready());
+  }
+
+  TEST_CASE("gpu: a question that fails is the error of its place, once the stream has got there") {
+    const gpus g;
+    loop l;
+    stream s(device::cuda(0));
+    std::string first = "nothing";
+    std::string second = "nothing";
+    async_scope scope{{.executor = l}};
+    fake::fail(fake::call::event_query, 1, 2);
+    scope.spawn(note_error(s.record(), first));
+    until([] { return fake::count(fake::call::stream_query) != 0; });
+    scope.spawn(note_error(s.record(), second));
+    l.run();
+    CHECK(first == "nothing");
+    CHECK(fake::count(fake::call::event_destroy) == 0);  // its place is still there
+    see_all_done();
+    l.run();
+    CHECK(first.find("cudaEventQuery failed: cudaErrorMemoryAllocation") != std::string::npos);
+    CHECK(second == "nothing");
+    until([] { return fake::count(fake::call::event_destroy) == 1; });
+  }
+
+  TEST_CASE("gpu: if the stream cannot be asked either, the place ends with the first error") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::fail(fake::call::event_query, 1, 2);
+    fake::fail(fake::call::stream_query, 1, 400);
+    const event e = s.record();
+    until([&] { return is_ready(e); });
+    CHECK(message_of([&] {
+            sync_wait(e);
+          }).find("cudaEventQuery failed: cudaErrorMemoryAllocation") != std::string::npos);
+  }
+
+  TEST_CASE(
+      "gpu: after a sticky error everything on that device ends with it, and the hook hears once") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    stream a(device::cuda(0));
+    stream b(device::cuda(0));
+    stream other(device::cuda(1));
+    const std::vector<event> all{a.record(), b.record(), a.record(), b.record()};
+    const event fine = other.record();
+    fake::fail(fake::call::event_query, 1, 719, 0);
+    std::vector<std::string> texts;
+    for (const event& e : all) {
+      until([&] { return is_ready(e); });
+      texts.push_back(message_of([&] { sync_wait(e); }));
+    }
+    REQUIRE(heard.seen().size() == 1);
+    const device lost = heard.seen()[0];
+    CHECK(lost.index() == 0);
+    for (const std::string& t : texts) CHECK(t == texts[0]);
+    CHECK(texts[0].starts_with("turnstile: cuda:0 stream #"));
+    CHECK(texts[0].ends_with(
+        " (fake 0): cudaEventQuery failed: cudaErrorLaunchFailure: unspecified launch failure"));
+    CHECK_FALSE(fine.ready());
+    fake::finish_all();
+    until([&] { return is_ready(fine); });
+  }
+
+  TEST_CASE("gpu: a lost device refuses later work without a call of the driver") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    stream s(device::cuda(0));
+    stream other(device::cuda(1));
+    const event there = other.record();
+    device_buffer<int> kept(s, 4);
+    fake::fail(fake::call::memcpy_async, 1, 719);
+    int x = 0;
+    CHECK_THROWS_AS(s.copy(&x, &x, sizeof x), device_error);
+    CHECK(heard.seen().size() == 1);
+    const auto calls = [] {
+      return fake::count(fake::call::set_device, 0) + fake::count(fake::call::stream_create);
+    };
+    const int before = calls();
+    const std::string why(device::cuda(0).why_not());
+    CHECK(why.find("cudaMemcpyAsync failed: cudaErrorLaunchFailure") != std::string::npos);
+    CHECK(message_of([&] { s.record(); }) == "turnstile: " + why);
+    CHECK(message_of([&] { s.copy(&x, &x, sizeof x); }) == "turnstile: " + why);
+    CHECK(message_of([&] { s.enqueue([] {}); }) == "turnstile: " + why);
+    CHECK(message_of([&] { s.wait(there); }) == "turnstile: " + why);
+    CHECK(message_of([&] { stream{device::cuda(0)}; }) == "turnstile: " + why);
+    CHECK(message_of([&] { lane_of(s)->begin_submission(); }) == "turnstile: " + why);
+    CHECK(calls() == before);
+    CHECK(device::cuda(1).available());
+    CHECK(heard.seen().size() == 1);
+    see_all_done();
+  }
+
+  TEST_CASE("gpu: a lost device calls a callable late or never: it does not run, and ends once") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    const int before = counted::alive();
+    int ran = 0;
+    {
+      stream s(device::cuda(0));
+      s.enqueue([&ran, it = counted()] { ++ran; });
+      const event e = s.record();
+      s.enqueue([&ran, it = counted()] { ++ran; });
+      fake::fail(fake::call::event_query, 1, 719);
+      until([&] { return is_ready(e); });
+      CHECK_THROWS_AS(sync_wait(e), device_error);
+    }
+    until([&] { return counted::alive() == before; });
+    CHECK(fake::call_late() == 2);
+    CHECK(ran == 0);
+    CHECK(counted::alive() == before);
+  }
+
+  TEST_CASE("gpu: nobody is told of a loss while a callable still runs") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    stream s(device::cuda(0));
+    std::atomic<bool> runs = false;
+    std::atomic<bool> may_end = false;
+    s.enqueue([&] {
+      runs = true;
+      until([&] { return may_end.load(); });
+    });
+    const event e = s.record();
+    std::thread driver([&] { fake::step(s.native_handle()); });
+    until([&] { return runs.load(); });
+    fake::fail(fake::call::event_query, 1, 719);
+    until([&] { return is_ready(e) || !heard.seen().empty(); });
+    for (int i = 0; i != 10; ++i) CHECK_FALSE(is_ready(e));
+    may_end = true;
+    driver.join();
+    until([&] { return is_ready(e); });
+    CHECK_THROWS_AS(sync_wait(e), device_error);
+  }
+
+  TEST_CASE("gpu: a callable that the driver refuses is destroyed at once") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const int before = counted::alive();
+    fake::fail(fake::call::launch_host_func, 1, 2);
+    CHECK_THROWS_AS(s.enqueue([it = counted()] {}), device_error);
+    CHECK(counted::alive() == before);
+  }
+
+  TEST_CASE("gpu: memory comes and goes in the order of a stream") {
+    const gpus g;
+    stream s(device::cuda(1));
+    {
+      device_buffer<int> b(s, 100);
+      CHECK(fake::living().allocations == 1);
+      CHECK(detail::gpu_device_of_pointer(b.data() + 99) == 1);
+      CHECK(detail::gpu_device_of_pointer(&s) < 0);
+    }
+    CHECK(fake::living().allocations == 1);
+    fake::finish_all();
+    CHECK(fake::living().allocations == 0);
+    fake::fail(fake::call::malloc_async, 1, 2);
+    CHECK_THROWS_AS(device_buffer<int>(s, 1), device_error);
+  }
+
+  TEST_CASE("gpu: memory that cannot be freed is the error of the next place") {
+    const gpus g(fake::table(), gpus::afterwards::memory_is_left);
+    fake::go_by_itself(true);
+    stream s(device::cuda(0));
+    fake::fail(fake::call::free_async, 1, 400);
+    { const device_buffer<int> b(s, 1); }
+    CHECK(message_of([&] { sync_wait(s.completion()); }).find("cudaFreeAsync") !=
+          std::string::npos);
+    CHECK(message_of([&] { sync_wait(s.completion()); }).empty());
+  }
+
+  TEST_CASE("gpu: a body's error is found, and an old one is not blamed on it") {
+    const gpus g;
+    stream s(device::cuda(1));
+    const detail::lane_ref l = lane_of(s);
+    fake::set_last_error(9);
+    l->begin_submission();
+    CHECK(fake::current_device() == 1);
+    fake::launch(s.native_handle(), [] {});
+    auto all = l->end_submission();
+    CHECK(all.error == nullptr);
+    CHECK(all.end);
+    l->begin_submission();
+    fake::launch(
+        s.native_handle(), [] {}, 98);
+    all = l->end_submission();
+    CHECK(all.error != nullptr);
+    CHECK(all.end);
+    see_all_done();
+    CHECK(all.end->is_reached());
+    fake::set_last_error(0);
+  }
+
+  TEST_CASE("gpu: if the place behind a body cannot be recorded, another event is tried") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    fake::fail(fake::call::event_record, 1, 400);
+    l->begin_submission();
+    const auto all = l->end_submission();
+    CHECK(all.end);
+    CHECK(all.error != nullptr);
+    CHECK(fake::count(fake::call::event_record) == 2);
+    CHECK(fake::count(fake::call::event_create) == 2);
+    see_all_done();
+  }
+
+  TEST_CASE(
+      "gpu: if nothing can be recorded behind a body, all of it is done when the error comes") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::go_by_itself(true);
+    const detail::lane_ref l = lane_of(s);
+    fake::fail(fake::call::event_record, 1, 400);
+    fake::fail(fake::call::event_record, 2, 400);
+    bool ran = false;
+    l->begin_submission();
+    fake::launch(s.native_handle(), [&] { ran = true; });
+    const auto all = l->end_submission();
+    CHECK_FALSE(all.end);
+    CHECK(all.error != nullptr);
+    CHECK(ran);
+  }
+
+  TEST_CASE("gpu: a stream that is being captured takes no body") {
+    const gpus g;
+    stream s(device::cuda(0));
+    CUstream_st* const mine = s.native_handle();
+    fake::begin_capture(mine);
+    CHECK_THROWS_AS(lane_of(s)->begin_submission(), device_error);
+    CHECK(fake::living().streams == 1);
+  }
+
+  TEST_CASE("gpu: somebody else's stream is used on its device, and left alone") {
+    const gpus g;
+    CUstream_st* const handle = fake::new_stream(1);
+    {
+      stream s = stream_access::on(detail::adopt_gpu_stream(handle));
+      CHECK(s.where() == device::cuda(1));
+      CHECK(s.native_handle() == handle);
+      const event e = s.record();
+      see_all_done();
+      CHECK(e.ready());
+    }
+    CHECK(shut_down_devices(10s).empty());
+    CHECK(fake::living().streams == 1);
+    CHECK(fake::count(fake::call::stream_destroy) == 0);
+    CHECK(fake::table().stream_destroy(handle) == 0);
+  }
+
+  TEST_CASE("gpu: where a stream's device cannot be asked for, it is the current one") {
+    gpu_api old = fake::table();
+    old.stream_get_device = nullptr;
+    const gpus g(old);
+    fake::table().set_device(1);
+    CUstream_st* const handle = fake::new_stream(1);
+    CHECK(detail::adopt_gpu_stream(handle)->where() == device::cuda(1));
+    fake::table().set_device(0);
+    fake::table().stream_destroy(handle);
+  }
+
+  TEST_CASE("gpu: streams that cannot be waited for are not adopted, and it is said why") {
+    const gpus g;
+    const auto refusal = [](CUstream_st* s) {
+      try {
+        detail::adopt_gpu_stream(s);
+      } catch (const std::invalid_argument& e) {
+        return std::string(e.what());
+      }
+      return std::string();
+    };
+    const auto handle = [](std::uintptr_t n) { return reinterpret_cast<CUstream_st*>(n); };
+    CHECK(refusal(nullptr).find("legacy default stream") != std::string::npos);
+    CHECK(refusal(handle(1)).find("legacy default stream") != std::string::npos);
+    CHECK(refusal(handle(2)).find("per-thread default stream") != std::string::npos);
+    CUstream_st* const captured = fake::new_stream(0);
+    fake::begin_capture(captured);
+    CHECK(refusal(captured).find("captured") != std::string::npos);
+    fake::table().stream_destroy(captured);
+  }
+
+  TEST_CASE("gpu: that the runtime unloads is no loss") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    stream s(device::cuda(0));
+    const event e = s.record();
+    fake::fail(fake::call::event_query, 1, 4);
+    until([&] { return is_ready(e); });
+    CHECK_THROWS_AS(sync_wait(e), device_error);
+    CHECK(heard.seen().empty());
+  }
+
+  TEST_CASE("gpu: a thread blocks in the driver for a stream that takes long") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const event e = s.record();
+    until([] { return fake::count(fake::call::event_synchronize) == 1; });
+    fake::finish_all();
+    until([&] { return e.ready(); });
+  }
+
+  TEST_CASE("gpu: a blocked thread's error is that of the place") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::fail(fake::call::event_synchronize, 1, 2);
+    const event e = s.record();
+    until([] { return fake::count(fake::call::stream_query) != 0; });
+    fake::finish_all();
+    until([&] { return e.ready(); });
+    CHECK(message_of([&] { sync_wait(e); }).find("cudaEventSynchronize") != std::string::npos);
+  }
+
+  TEST_CASE("gpu: shut_down_devices waits, and names who has not ended in time") {
+    const gpus g;
+    stream a(device::cuda(0));
+    stream b(device::cuda(1));
+    const event kept = a.record();
+    std::optional<event> late = b.record();
+    std::atomic<bool> over = false;
+    std::thread driver([&, of_a = a.native_handle()] {
+      while (!over) fake::step(of_a);
+    });
+    CHECK(shut_down_devices(500ms) == std::vector<std::string>{"cuda:1 stream #1"});
+    over = true;
+    driver.join();
+    CHECK(kept.ready());
+    CHECK_THROWS_AS(a.record(), device_error);
+    CHECK_THROWS_AS(stream{device::cuda(0)}, device_error);
+    fake::finish_all();
+    until([&] { return late->ready() && fake::living().streams == 0; });
+    late.reset();
+    until([] { return fake::living().events == 0; });  // who was blocked on it may give it back last
+  }
+
+  TEST_CASE("gpu: shut_down_devices waits for what has no place behind it") {
+    const gpus g;
+    stream s(device::cuda(0));
+    int to = 0;
+    int from = 3;
+    s.copy(&to, &from, sizeof to);
+    fake::go_by_itself(true);
+    CHECK(shut_down_devices(10s).empty());
+    CHECK(to == 3);
+    CHECK(s.native_handle() == nullptr);
+  }
+
+  TEST_CASE("gpu: a process that was forked cannot use them, and is told so") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const auto end = support::in_child([&] {
+      std::fprintf(stderr, "%s\n", message_of([&] { s.record(); }).c_str());
+      if (device::cuda(0).available()) std::abort();
+    });
+    CHECK_FALSE(end.aborted);
+    CHECK(end.says("turnstile: this process was forked after its parent had used CUDA"));
+    CHECK(device::cuda(0).available());
+  }
+}

@@ -1,0 +1,125 @@
+// lost_sections.cpp - sections whose data was on a GPU that is lost: nobody waits for ever, nobody gets in.
+
+#include "device/fake_gpu.hpp"
+#include "device/gpus.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+using device_tests::gpus;
+using device_tests::losses;
+using device_tests::until;
+
+namespace {
+
+constexpr int illegal_address = 700;
+
+template <class A>
+task<> note_end(A a, std::vector<std::string>& ends) {
+  try {
+    co_await std::move(a);
+    ends.emplace_back("done");
+  } catch (const device_error& e) {
+    ends.emplace_back(e.lost() ? "lost: " + e.name() : e.name());
+  }
+}
+
+constexpr auto submits = [](stream& s) { fake::launch(s.native_handle(), [] {}); };
+
+// Two GPUs of which one will be lost, and what is heard of that.
+struct gpu_to_lose {
+  template <class A>
+  void spawn(A a) {
+    scope.spawn(note_end(std::move(a), ends));
+  }
+  void run_until_ended(std::size_t n) {
+    until([&] {
+      l.run();
+      return ends.size() == n;
+    });
+  }
+
+  const losses devices;
+  const gpus g{fake::table(), gpus::afterwards::lost};
+  support::loop l;
+  std::vector<std::string> ends;
+  async_scope scope{{.executor = l}};
+};
+
+}  // namespace
+
+TEST_SUITE("device") {
+  TEST_CASE("lost: all who wait in a section of a lost device hear of it, and later ones at once") {
+    gpu_to_lose t;
+    critical_section cs({.name = "weights", .place = device::cuda(0)});
+    bool ran = false;
+    const auto looks = [&ran] { ran = true; };
+    t.spawn(cs.execute(submits));
+    t.spawn(cs.execute(submits));
+    t.spawn(cs.execute(looks));
+    t.spawn(cs.execute(submits));
+    t.l.run();
+    CHECK(cs.statistics().executions == 2);
+    fake::lose(0, illegal_address);
+    t.run_until_ended(4);
+    for (const std::string& e : t.ends) CHECK(e.starts_with("lost: "));
+    CHECK(t.devices.seen() == std::vector<device>{device::cuda(0)});
+    CHECK_FALSE(ran);
+
+    t.spawn(cs.execute(looks));
+    t.spawn(cs.execute(submits));
+    t.l.run();
+    CHECK(t.ends.size() == 6);
+    CHECK(t.ends[4].starts_with("lost: "));
+    CHECK(t.ends[5].starts_with("lost: "));
+    CHECK_THROWS_AS(cs.try_execute(looks), device_error);
+    CHECK_THROWS_AS(cs.try_lock(), device_error);
+    CHECK_THROWS_AS(sync_wait(cs.lock()), device_error);
+    CHECK_THROWS_AS(cs.post(looks), device_error);
+    CHECK_FALSE(ran);
+    sync_wait(cs.close());
+    sync_wait(t.scope.join());
+  }
+
+  TEST_CASE("lost: a section that is handed on at completion is lost as well") {
+    gpu_to_lose t;
+    critical_section cs({.place = device::cuda(0), .hand_on = turnstile::release::completion});
+    bool ran = false;
+    const auto looks = [&ran] { ran = true; };
+    t.spawn(cs.execute(submits));
+    t.spawn(cs.execute(looks));
+    t.l.run();
+    fake::lose(0, illegal_address);
+    t.run_until_ended(2);
+    for (const std::string& e : t.ends) CHECK(e.starts_with("lost: "));
+    CHECK_THROWS_AS(cs.try_execute(looks), device_error);
+    CHECK_FALSE(ran);
+    sync_wait(t.scope.join());
+  }
+
+  TEST_CASE("lost: a section of the host goes on, and one of the other GPU") {
+    gpu_to_lose t;
+    critical_section lost({.name = "lost", .place = device::cuda(0)});
+    critical_section other({.name = "other", .place = device::cuda(1)});
+    critical_section host;
+    const auto looks = [] {};
+    t.spawn(lost.execute(submits));
+    t.l.run();
+    fake::lose(0, illegal_address);
+    t.run_until_ended(1);
+    fake::go_by_itself(true);
+    t.spawn(host.execute(looks));
+    t.spawn(other.execute(submits));
+    t.run_until_ended(3);
+    CHECK(t.ends[1] == "done");
+    CHECK(t.ends[2] == "done");
+    sync_wait(t.scope.join());
+  }
+}

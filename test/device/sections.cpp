@@ -1,0 +1,612 @@
+// sections.cpp - device executions: when the section is handed on, who waits for the tail, what is refused.
+
+#include "support/child_process.hpp"
+#include "support/loop.hpp"
+#include "support/unobserved.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <array>
+#include <atomic>
+#include <doctest/doctest.h>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+
+namespace {
+
+using ints = std::vector<int>;
+
+section_options on_host(std::string_view name = "s") {
+  return {.name = name, .place = device::host()};
+}
+
+// What is submitted is done only when the test says so: the lane is done by hand.
+struct by_hand {
+  manual_executor lane;
+  stream s{device::host(), {.executor = lane}};
+};
+
+auto noting(ints& list, int id) {
+  return [&list, id](stream& s) { s.enqueue([&list, id] { list.push_back(id); }); };
+}
+
+task<> run_noting(critical_section& cs, by_hand& d, ints& list, int id, ints* resumed = nullptr) {
+  auto body = noting(list, id);
+  co_await cs.execute(body, {.on = &d.s});
+  if (resumed != nullptr) resumed->push_back(id);
+}
+
+template <class F>
+task<> run_host(critical_section& cs, F f) {
+  auto body = [&f] { f(); };
+  co_await cs.execute(body);
+}
+
+template <class A>
+void expect_error(A a, std::string_view text) {
+  try {
+    sync_wait(std::move(a));
+    FAIL("nothing was thrown");
+  } catch (const std::exception& e) {
+    CAPTURE(e.what());
+    CHECK(std::string_view(e.what()).find(text) != std::string_view::npos);
+  }
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("device sections");
+
+TEST_CASE("a device execution gives what its body returned when its work is complete") {
+  critical_section cs(on_host());
+  const auto go = [](critical_section& s) -> task<std::pair<int, int>> {
+    int done = 0;
+    auto body = [&done](stream& to) {
+      to.enqueue([&done] { ++done; });
+      return 7;
+    };
+    const int got = co_await s.execute(body);
+    co_return std::pair(got, done);
+  };
+  CHECK(sync_wait(go(cs)) == std::pair(7, 1));
+  CHECK(cs.statistics().executions == 1);
+  CHECK_FALSE(cs.statistics().held);
+}
+
+TEST_CASE("the section is handed on at submission, and callers go on at completion") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  ints resumed;
+  async_scope scope({.executor = l});
+  for (int i = 0; i != 4; ++i) scope.spawn(run_noting(cs, d, done, i, &resumed));
+  l.run();
+  CHECK(cs.statistics().executions == 4);  // all bodies ran, and nothing is done yet
+  CHECK(done.empty());
+  CHECK(resumed.empty());
+  CHECK(cs.statistics().held);
+  d.lane.run();
+  CHECK(done == ints{0, 1, 2, 3});
+  l.run();
+  CHECK(resumed == ints{0, 1, 2, 3});
+  CHECK_FALSE(cs.statistics().held);
+  sync_wait(scope.join());
+}
+
+TEST_CASE("a host execution waits for the tail, keeps its place, and nobody overtakes it") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints seen;
+  ints done;
+  async_scope scope({.executor = l});
+  scope.spawn(run_noting(cs, d, done, 1));
+  l.run();
+  scope.spawn(run_host(cs, [&] { seen = done; }));
+  scope.spawn(run_noting(cs, d, done, 2));
+  l.run();
+  CHECK(cs.statistics().executions == 1);
+  CHECK(cs.statistics().waiters >= 1);  // the one whose turn it is may count
+  d.lane.run();
+  l.run();
+  CHECK(seen == ints{1});
+  CHECK(cs.statistics().executions == 3);
+  CHECK(done == ints{1});
+  d.lane.run();
+  l.run();
+  CHECK(done == ints{1, 2});
+  sync_wait(scope.join());
+}
+
+TEST_CASE("a section whose tail is pending is not idle") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  async_scope scope({.executor = l});
+  scope.spawn(run_noting(cs, d, done, 1));
+  l.run();
+  CHECK_FALSE(cs.try_execute([] {}));
+  CHECK_FALSE(cs.try_lock());
+  d.lane.run();
+  CHECK(cs.try_execute([] {}));
+  CHECK(cs.try_lock());
+  l.run();
+  sync_wait(scope.join());
+}
+
+TEST_CASE("guards, predicates and several sections wait for the tail too") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  critical_section other;
+  ints done;
+  std::string order;
+  const auto locks = [&]() -> task<> {
+    const section_guard g = co_await cs.lock();
+    order += 'l';
+    order += static_cast<char>('0' + done.size());
+  };
+  const auto asks = [&]() -> task<> {
+    auto pred = [&] { return !done.empty(); };
+    auto body = [&] { order += 'w'; };
+    co_await cs.execute_when(pred, body);
+  };
+  const auto enters = [&]() -> task<> {
+    auto body = [&] { order += 's'; };
+    co_await turnstile::execute(std::tie(other, cs), body);
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(run_noting(cs, d, done, 1));
+  l.run();
+  scope.spawn(locks());
+  scope.spawn(asks());
+  scope.spawn(enters());
+  l.run();
+  CHECK(order.empty());
+  d.lane.run();
+  l.run();
+  CHECK(order == "l1ws");
+  sync_wait(scope.join());
+}
+
+TEST_CASE("while requests are set aside a device execution keeps the section until it is complete") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  bool ran = false;
+  const auto asks = [&]() -> task<> {
+    auto pred = [&] { return done.size() == 2; };
+    auto body = [&] { ran = true; };
+    co_await cs.execute_when(pred, body);
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(asks());
+  l.run();
+  scope.spawn(run_noting(cs, d, done, 1));
+  scope.spawn(run_noting(cs, d, done, 2));
+  l.run();
+  CHECK(d.lane.pending() == 1);
+  d.lane.run();
+  l.run();
+  d.lane.run();
+  l.run();
+  CHECK(done == ints{1, 2});
+  CHECK(ran);
+  sync_wait(scope.join());
+}
+
+TEST_CASE("no more executions than max_in_flight are submitted at once") {
+  support::loop l;
+  by_hand d;
+  critical_section cs({.name = "s", .place = device::host(), .max_in_flight = 2});
+  ints done;
+  async_scope scope({.executor = l});
+  for (int i = 0; i != 5; ++i) scope.spawn(run_noting(cs, d, done, i));
+  l.run();
+  CHECK(cs.statistics().executions == 2);
+  for (int round = 0; round != 5; ++round) {
+    d.lane.run();
+    l.run();
+    CHECK(cs.statistics().executions <= done.size() + 2);
+  }
+  CHECK(done == ints{0, 1, 2, 3, 4});
+  CHECK(cs.statistics().executions == 5);
+  sync_wait(scope.join());
+}
+
+TEST_CASE("released at completion, the next body sees what the one before left") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(
+      {.name = "s", .place = device::host(), .hand_on = turnstile::release::completion});
+  ints done;
+  ints resumed;
+  async_scope scope({.executor = l});
+  for (int i = 0; i != 3; ++i) scope.spawn(run_noting(cs, d, done, i, &resumed));
+  for (std::size_t i = 0; i != 3; ++i) {
+    l.run();
+    CHECK(cs.statistics().executions == i);
+    CHECK(done.size() == i);
+    d.lane.run();
+  }
+  l.run();
+  CHECK(resumed == ints{0, 1, 2});
+  sync_wait(scope.join());
+}
+
+TEST_CASE("what a body or its work throws reaches its own caller, when the work is complete") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  std::string got;
+  const auto body_throws = [&]() -> task<> {
+    auto body = [&](stream& s) {
+      s.enqueue([&] { done.push_back(1); });
+      throw std::runtime_error("body");
+    };
+    try {
+      co_await cs.execute(body, {.on = &d.s});
+    } catch (const std::runtime_error& e) {
+      got += e.what();
+    }
+  };
+  const auto work_throws = [&]() -> task<int> {
+    auto body = [&](stream& s) {
+      s.enqueue([] { throw std::runtime_error("work"); });
+      return 1;
+    };
+    try {
+      co_return co_await cs.execute(body, {.on = &d.s});
+    } catch (const std::runtime_error& e) {
+      got += e.what();
+    }
+    co_return 0;
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(body_throws());
+  scope.spawn(work_throws());
+  scope.spawn(run_noting(cs, d, done, 2));
+  l.run();
+  CHECK(got.empty());
+  CHECK(cs.statistics().executions == 3);
+  d.lane.run();
+  l.run();
+  CHECK(got == "bodywork");
+  CHECK(done == ints{1, 2});
+  sync_wait(scope.join());
+}
+
+TEST_CASE("closing waits for the tail") {
+  support::loop l;
+  by_hand d;
+  std::optional<critical_section> cs(std::in_place, on_host());
+  ints done;
+  bool closed = false;
+  const auto closes = [&]() -> task<> {
+    co_await cs->close();
+    closed = true;
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(run_noting(*cs, d, done, 1));
+  l.run();
+  scope.spawn(closes());
+  l.run();
+  CHECK_FALSE(closed);
+  d.lane.run();
+  while (!closed) {  // its last step runs on the shared pool: it belongs to nobody
+    l.run();
+    std::this_thread::yield();
+  }
+  cs.reset();
+  sync_wait(scope.join());
+}
+
+TEST_CASE("the caller of the last execution may end the section and the stream") {
+  for (int i = 0; i != 200; ++i) {
+    const auto go = [](int n) -> task<int> {
+      auto cs = std::make_unique<critical_section>(on_host());
+      auto s = std::make_unique<stream>();
+      int done = 0;
+      for (int k = 0; k != n; ++k) {
+        auto body = [&done](stream& to) { to.enqueue([&done] { ++done; }); };
+        co_await cs->execute(body, {.on = s.get()});
+      }
+      cs.reset();
+      s.reset();
+      co_return done;
+    };
+    CHECK(sync_wait(schedule_on(thread_pool::shared(), go(1 + i % 3))) == 1 + i % 3);
+  }
+}
+
+TEST_CASE("a section that is destroyed while its tail is pending is a contract break") {
+  const auto died = support::in_child([] {
+    support::loop l;
+    by_hand d;
+    auto cs = std::make_unique<critical_section>(on_host("weights"));
+    ints done;
+    async_scope scope({.executor = l});
+    scope.spawn(run_noting(*cs, d, done, 1));
+    l.run();
+    cs.reset();
+  });
+  CHECK(died.aborted);
+  CHECK(died.says("weights"));
+}
+
+TEST_CASE("submit: submitted tells when the work has its place, and streams can wait for it") {
+  support::loop l;
+  by_hand d;
+  by_hand other;
+  critical_section cs(on_host());
+  ints done;
+  auto body = noting(done, 1);
+  auto handle = cs.submit(body, {.on = &d.s});
+  sync_wait(handle.submitted());
+  CHECK_FALSE(handle.ready());
+  handle.wait_on(other.s);
+  other.s.enqueue([&] { done.push_back(2); });
+  other.lane.run();
+  CHECK(done.empty());
+  d.lane.run();
+  other.lane.run();
+  CHECK(done == ints{1, 2});
+  sync_wait(handle);
+}
+
+TEST_CASE("submit and post: a handle gives the value, an error nobody takes is told") {
+  critical_section cs(on_host());
+  auto gives = [](stream& s) {
+    s.enqueue([] {});
+    return std::string("value");
+  };
+  auto handle = cs.submit(gives);
+  CHECK(sync_wait(handle) == "value");
+
+  support::loop l;
+  by_hand d;
+  const support::unobserved errors;
+  const auto posts = [&]() -> task<> {
+    auto throws = [](stream& s) { s.enqueue([] { throw std::runtime_error("lost"); }); };
+    cs.post(throws, {.on = &d.s});
+    co_return;
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(posts());
+  l.run();
+  d.lane.run();
+  l.run();
+  REQUIRE(errors.seen().size() == 1);
+  CHECK(errors.seen()[0].section == "s");
+  sync_wait(scope.join());
+}
+
+TEST_CASE("synchronized, dependencies, execute_blocking: the stream comes behind the data") {
+  synchronized<int> n(5, on_host());
+  const auto go = [&]() -> task<int> {
+    auto body = [](int& v, stream& s) {
+      s.enqueue([&v] { ++v; });
+      return v;
+    };
+    const int before = co_await n.execute(body);
+    auto later = [](int& v, stream& s, int more) { s.enqueue([&v, more] { v += more; }); };
+    auto ten = []() -> task<int> { co_return 10; };
+    co_await n.execute(after(ten()), later);
+    auto look = [](int& v) { return v; };
+    const int now = co_await n.execute(look);
+    co_return before * 100 + now;
+  };
+  CHECK(sync_wait(go()) == 516);
+  CHECK(n.execute_blocking([](int& v, stream& s) {
+    s.enqueue([&v] { v = 1; });
+    return 3;
+  }) == 3);
+  CHECK(n.execute_blocking([](int& v) { return v; }) == 1);
+}
+
+TEST_CASE("a request that waits for its turn can be withdrawn, one that is submitted cannot") {
+  support::loop l;
+  by_hand d;
+  critical_section cs({.name = "s", .place = device::host(), .max_in_flight = 1});
+  ints done;
+  std::stop_source stop;
+  std::string got;
+  const auto stoppable = [&](int id) -> task<> {
+    const std::stop_token token = stop.get_token();
+    auto body = noting(done, id);
+    try {
+      co_await cs.execute(body, {.stop = token, .on = &d.s});
+      got += 'r';
+    } catch (const operation_cancelled&) {
+      got += 'c';
+    }
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(stoppable(1));
+  scope.spawn(stoppable(2));
+  l.run();
+  stop.request_stop();
+  l.run();
+  CHECK(got == "c");
+  d.lane.run();
+  l.run();
+  CHECK(got == "cr");
+  CHECK(done == ints{1});
+  CHECK_FALSE(cs.statistics().held);
+  sync_wait(scope.join());
+}
+
+TEST_CASE("a host execution that waits for the tail can be withdrawn") {
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  std::stop_source stop;
+  std::string got;
+  const auto stoppable = [&]() -> task<> {
+    const std::stop_token token = stop.get_token();
+    auto body = [&] { got += 'b'; };
+    try {
+      co_await cs.execute(body, {.stop = token});
+    } catch (const operation_cancelled&) {
+      got += 'c';
+    }
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(run_noting(cs, d, done, 1));
+  scope.spawn(stoppable());
+  scope.spawn(run_noting(cs, d, done, 2));
+  l.run();
+  CHECK(cs.statistics().executions == 1);
+  stop.request_stop();
+  l.run();
+  CHECK(got == "c");
+  d.lane.run();
+  l.run();
+  d.lane.run();
+  l.run();
+  CHECK(done == ints{1, 2});
+  CHECK_FALSE(cs.statistics().held);
+  sync_wait(scope.join());
+}
+
+TEST_CASE("nested re-entry is the usual error, also from a body that submits") {
+  critical_section cs(on_host());
+  const auto go = [&]() -> task<> {
+    auto inner = [] {};
+    auto body = [&](stream&) { sync_wait(cs.execute(inner)); };
+    co_await cs.execute(body);
+  };
+  CHECK_THROWS_AS(sync_wait(go()), reentry_error);
+}
+
+TEST_CASE("what is in another place is refused before the body runs") {
+  critical_section gpu({.name = "weights", .place = device::cuda(0)});
+  critical_section host(on_host("counts"));
+  stream s;
+  bool ran = false;
+  auto body = [&](stream&) { ran = true; };
+  auto plain = [&] { ran = true; };
+
+  SUBCASE("a stream") {
+    try {
+      sync_wait(gpu.execute(body, {.on = &s}));
+      FAIL("nothing was thrown");
+    } catch (const device_mismatch_error& e) {
+      CHECK(e.expected() == device::cuda(0));
+      CHECK(e.found() == device::host());
+      CHECK(e.what_object().find("weights") != std::string::npos);
+    }
+  }
+  SUBCASE("a resource of a GPU in a section of the host") {
+    const resource r("momentum", device::cuda(1));
+    expect_error(host.execute(plain, {.uses = r}), "\"momentum\" is on cuda:1");
+  }
+  SUBCASE("a resource of another GPU") {
+    const resource r("momentum", device::cuda(1));
+    expect_error(gpu.execute(plain, {.uses = r}), "\"momentum\" is on cuda:1");
+  }
+  SUBCASE("a resource of the host, in what is submitted to a GPU") {
+    const resource r("log", device::host());
+    expect_error(gpu.execute(body, {.uses = r}), "\"log\" is on host");
+  }
+  SUBCASE("a buffer of the host is no business of a GPU's") {
+    const device_buffer<float> b(s, 8);
+    expect_error(gpu.execute(body, {.uses = b}), "is on host");
+  }
+  CHECK_FALSE(ran);
+}
+
+TEST_CASE("what is in the right place, or in none, is not refused") {
+  critical_section gpu({.name = "weights", .place = device::cuda(0)});
+  critical_section anywhere;
+  const resource on_gpu("momentum", device::cuda(0));
+  const resource log("log", device::host());
+  const resource any("any");
+  auto plain = [] { return 1; };
+  CHECK(sync_wait(gpu.execute(plain, {.uses = {on_gpu, log, any}})) == 1);
+  const resource elsewhere("elsewhere", device::cuda(1));
+  CHECK(sync_wait(anywhere.execute(plain, {.uses = elsewhere})) == 1);
+}
+
+TEST_CASE("a device that is not there is told by who submits to it") {
+  critical_section gpu({.name = "weights", .place = device::cuda(77)});
+  auto body = [](stream&) {};
+  try {
+    sync_wait(gpu.execute(body));
+    FAIL("nothing was thrown");
+  } catch (const device_error& e) {
+    CHECK(std::string(e.what()).size() > 20);
+    CHECK_FALSE(e.lost());
+  }
+  CHECK(gpu.try_execute([] {}));
+}
+
+TEST_CASE("max_in_flight of 0 is refused") {
+  CHECK_THROWS_AS(critical_section(section_options{.max_in_flight = 0}), std::invalid_argument);
+}
+
+TEST_CASE("one device variable, eight streams, one section: each value once, in order") {
+  thread_pool pool(3);
+  critical_section cs(on_host());
+  std::array<stream, 8> streams;
+  int variable = 0;
+  ints seen;
+  const auto client = [&](stream& mine) -> task<> {
+    for (int i = 0; i != 125; ++i) {
+      auto body = [&](stream& s) { s.enqueue([&] { seen.push_back(++variable); }); };
+      co_await cs.execute(body, {.on = &mine});
+    }
+  };
+  async_scope scope({.executor = pool});
+  for (stream& s : streams) scope.spawn(client(s));
+  sync_wait(scope.join());
+  ints expected(1000);
+  for (int i = 0; i != 1000; ++i) expected[static_cast<std::size_t>(i)] = i + 1;
+  CHECK(seen == expected);
+}
+
+TEST_CASE("host and device executions mixed at random keep their order") {
+  thread_pool pool(3);
+  critical_section cs({.name = "s", .place = device::host(), .max_in_flight = 3});
+  std::array<stream, 3> streams{stream{}, stream{device::host(), {.polled = true}}, stream{}};
+  long variable = 0;
+  std::atomic<long> wrong{0};
+  const auto client = [&](unsigned id) -> task<> {
+    unsigned dice = id * 2654435769u + 1;
+    for (int i = 0; i != 300; ++i) {
+      dice = dice * 1664525u + 1013904223u;
+      stream& mine = streams[(dice >> 8) % 3];
+      if ((dice >> 16) % 4 == 0) {
+        auto body = [&] {
+          const long before = variable;
+          variable = before + 1;
+          if (variable != before + 1) wrong.fetch_add(1);
+        };
+        co_await cs.execute(body);
+      } else {
+        auto body = [&](stream& s) { s.enqueue([&] { ++variable; }); };
+        co_await cs.execute(body, {.on = &mine});
+      }
+    }
+  };
+  async_scope scope({.executor = pool});
+  for (unsigned id = 0; id != 16; ++id) scope.spawn(client(id));
+  sync_wait(scope.join());
+  CHECK(variable == 16 * 300);
+  CHECK(wrong == 0);
+}
+
+TEST_SUITE_END();

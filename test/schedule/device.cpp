@@ -1,0 +1,291 @@
+// device.cpp - a section and a device that works for it: nothing runs before what it follows, nobody is
+// forgotten, and who goes on last may end the section.
+
+#include "schedule/client.hpp"
+#include "schedule/ended_by_the_last.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <exception>
+#include <memory>
+#include <stop_token>
+#include <utility>
+
+using namespace schedule;
+using namespace turnstile;
+using detail::acquire;
+using detail::seq_cst;
+
+namespace {
+
+// A device with one lane, whose work is done by a thread of the scenario. With an error, all of it fails.
+class by_thread final : public detail::lane {
+ public:
+  explicit by_thread(std::exception_ptr error) : lane(device::host()), error_(std::move(error)) {}
+
+  // Until so many points were reached.
+  void work(int points) {
+    for (int got = 0; points != 0; ++got) {
+      while (given_.load(acquire) == got) given_.wait(got, acquire);
+      piece* const p = take();
+      if (p->work != nullptr) {
+        p->work->run();
+        delete p;
+      } else {
+        p->get_there(error_);  // p may be gone
+        --points;
+      }
+    }
+  }
+
+  void enqueue(std::unique_ptr<detail::lane_work> w) override { give(*new piece(std::move(w))); }
+  void copy(void*, const void*, std::size_t) override {}
+  detail::point_ref record() override { return end_submission().end; }
+  void wait(detail::point&) override {}
+  void* allocate(std::size_t) override { return nullptr; }
+  void deallocate(void*, std::size_t) noexcept override {}
+  bool can_wait_for(const detail::point&) const noexcept override { return true; }
+  submitted end_submission() noexcept override {
+    auto& p = *new piece(nullptr);
+    detail::point_ref end = detail::point_ref::more(p);
+    give(p);
+    return {std::move(end), nullptr};
+  }
+
+ private:
+  struct piece final : detail::point {
+    explicit piece(std::unique_ptr<detail::lane_work> w) : work(std::move(w)) {}
+    void get_there(std::exception_ptr error) noexcept { reach(std::move(error)); }
+    void recycle() noexcept override { delete this; }
+    const std::unique_ptr<detail::lane_work> work;
+    guarded<piece*> behind{nullptr};
+  };
+
+  void give(piece& p) noexcept {
+    lock_.lock();
+    *(first_ == nullptr ? &first_ : &last_->behind) = &p;
+    last_ = &p;
+    lock_.unlock();
+    given_.fetch_add(1, seq_cst);
+    given_.notify_one();
+  }
+  piece* take() noexcept {
+    lock_.lock();
+    piece* const p = first_;
+    first_ = p->behind;
+    lock_.unlock();
+    return p;
+  }
+
+  const std::exception_ptr error_;
+  detail::mutex lock_;
+  guarded<piece*> first_{nullptr};
+  guarded<piece*> last_{nullptr};
+  atomic<int> given_{0};
+};
+
+struct gpu {
+  explicit gpu(std::exception_ptr error = nullptr) : lane(new by_thread(std::move(error))) {}
+
+  by_thread* const lane;
+  stream s = stream_access::on(detail::lane_ref(lane));
+};
+
+constexpr section_options small{.place = device::host(), .ring_capacity = 1};
+
+bool gets_in(critical_section& cs) {
+  try {
+    return cs.try_execute([] {});
+  } catch (const device_error&) {
+    return false;
+  }
+}
+
+// What the device makes of it, in the order in which the bodies ran.
+struct counted {
+  explicit counted(section_options o = small) : cs(o) {}
+
+  auto submits() {
+    return [this](stream& s) {
+      const int mine = submitted = submitted + 1;
+      s.enqueue([this, mine] {
+        require(done + 1 == mine, "out of order");
+        done = mine;
+      });
+    };
+  }
+  auto looks() {
+    return [this] { require(done == submitted, "the device was not done"); };
+  }
+
+  critical_section cs;
+  guarded<int> submitted{0};
+  guarded<int> done{0};
+};
+
+}  // namespace
+
+TEST_SUITE("device") {
+  TEST_CASE("device: two submit, and the last one whose work is complete ends the section") {
+    holds(
+        [] {
+          gpu g;
+          auto& s = *new ended_by_the_last(2, small);
+          const auto ask = [&] {
+            client c;
+            require(c.run(s.cs.execute([&s](stream&) { s.n = s.n + 1; }, {.on = &g.s})) ==
+                        ending::ran,
+                    "not served");
+            s.leave();
+          };
+          together({ask, ask, [&] { g.lane->work(2); }});
+        },
+        {.most = {1, 0}});
+  }
+
+  TEST_CASE("device: a host execution comes while the device works") {
+    holds(
+        [] {
+          gpu g;
+          counted n;
+          client a;
+          client b;
+          a.begin(n.cs.execute(n.submits(), {.on = &g.s}));
+          together({[&] { require(b.run(n.cs.execute(n.looks())) == ending::ran, "not served"); },
+                    [&] { g.lane->work(1); }});
+          require(a.end() == ending::ran, "not complete");
+          require(n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: another submission comes while the section is held or let go") {
+    holds(
+        [] {
+          gpu g;
+          counted n;
+          client a;
+          client b;
+          a.begin(n.cs.execute(n.submits(), {.on = &g.s}));
+          together({[&] {
+                      require(b.run(n.cs.execute(n.submits(), {.on = &g.s})) == ending::ran,
+                              "not served");
+                    },
+                    [&] { g.lane->work(2); }});
+          require(a.end() == ending::ran, "not complete");
+          require(n.done == 2 && n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: a host execution and a submission come at once") {
+    holds(
+        [] {
+          gpu g;
+          counted n;
+          client a;
+          a.begin(n.cs.execute(n.submits(), {.on = &g.s}));
+          together({[&] {
+                      client c;
+                      require(c.run(n.cs.execute(n.submits(), {.on = &g.s})) == ending::ran,
+                              "not served");
+                    },
+                    [&] {
+                      client c;
+                      require(c.run(n.cs.execute(n.looks())) == ending::ran, "not served");
+                    },
+                    [&] { g.lane->work(2); }});
+          require(a.end() == ending::ran, "not complete");
+          require(n.done == 2 && n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: no room for a second submission before the first is complete") {
+    holds(
+        [] {
+          gpu g;
+          counted n({.place = device::host(), .ring_capacity = 1, .max_in_flight = 1});
+          const auto submits = [&n](stream& s) {
+            require(n.done == n.submitted, "two in flight");
+            n.submits()(s);
+          };
+          const auto ask = [&] {
+            client c;
+            require(c.run(n.cs.execute(submits, {.on = &g.s})) == ending::ran, "not served");
+          };
+          together({ask, ask, [&] { g.lane->work(2); }});
+          require(n.done == 2 && n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 0}});
+  }
+
+  TEST_CASE("device: who asks hears that the device is lost while more of its work ends so") {
+    holds(
+        [] {
+          gpu g(std::make_exception_ptr(device_error(719, "lost", "lost", true)));
+          critical_section cs{small};
+          client a;
+          client b;
+          client c;
+          const auto submits = [](stream&) {};
+          const bool tries = any_of(2) == 1;
+          a.begin(cs.execute(submits, {.on = &g.s}));
+          b.begin(cs.execute(submits, {.on = &g.s}));
+          together({[&] {
+                      if (tries) {
+                        require(!gets_in(cs), "let in");
+                      } else {
+                        require(c.run(cs.execute([] {})) == ending::lost, "not refused");
+                      }
+                    },
+                    [&] { g.lane->work(2); }});
+          require(a.end() == ending::lost && b.end() == ending::lost, "not told");
+          require(cs.statistics().executions == 2, "counted what did not run");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: a section that is handed on at completion") {
+    holds(
+        [] {
+          gpu g;
+          counted n({.place = device::host(),
+                     .ring_capacity = 1,
+                     .hand_on = turnstile::release::completion});
+          const auto ask = [&] {
+            client c;
+            require(c.run(n.cs.execute(n.submits(), {.on = &g.s})) == ending::ran, "not served");
+          };
+          together({ask,
+                    [&] {
+                      client c;
+                      require(c.run(n.cs.execute(n.looks())) == ending::ran, "not served");
+                    },
+                    [&] { g.lane->work(1); }});
+          require(n.done == 1 && n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: who waits for the tail at the front goes while the device gets there") {
+    holds(
+        [] {
+          gpu g;
+          counted n;
+          client a;
+          client b;
+          std::stop_source stop;
+          const std::stop_token token = stop.get_token();
+          a.begin(n.cs.execute(n.submits(), {.on = &g.s}));
+          b.begin(n.cs.execute(n.looks(), {.stop = token}));
+          ending how = ending::none;
+          together({[&] { stop.request_stop(); }, [&] { g.lane->work(1); },
+                    [&] { how = b.end(); }});
+          require(how == ending::ran || how == ending::cancelled, "ended otherwise");
+          require(a.end() == ending::ran, "not complete");
+          require(n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 1}});
+  }
+}
