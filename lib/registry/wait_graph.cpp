@@ -261,24 +261,26 @@ namespace {
 
 // Both under the lock.
 void tell(wait& w, chain_frame* by) noexcept {
-  w.by = by;
   w.seen = 0;
   if (is_member(by) && !static_cast<member_frame&>(*by).is_shared) {
+    w.by = by;
     w.where = told::in_frame;
     static_cast<member_frame&>(*by).waits.store(&w, relaxed);  // who looks has the lock
   } else {
+    w.by = share(by);
     w.where = told::in_table;
     graph.insert(w);
   }
 }
 
-void take_back(wait& w) noexcept {
-  if (w.where == told::in_table) {
+// Gives the share of the chain that the table had.
+[[nodiscard]] chain_frame* take_back(wait& w) noexcept {
+  if (std::exchange(w.where, told::not_at_all) == told::in_table) {
     graph.remove(w);
-  } else {
-    static_cast<member_frame*>(w.by)->waits.store(nullptr, relaxed);
+    return w.by;
   }
-  w.where = told::not_at_all;
+  static_cast<member_frame*>(w.by)->waits.store(nullptr, relaxed);
+  return nullptr;
 }
 
 }  // namespace
@@ -292,7 +294,7 @@ void begin_wait(wait& w, chain_frame* by) {
   try {
     if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
   } catch (...) {
-    take_back(w);
+    drop(take_back(w));  // not the last share: the caller has one
     throw;
   }
 }
@@ -308,8 +310,12 @@ void end_told_wait(wait& w) noexcept {
     if (m.scope->watched()) wait_for_searches();
     return;
   }
-  const no_search other;
-  take_back(w);
+  chain_frame* had = nullptr;
+  {
+    const no_search other;
+    had = take_back(w);
+  }
+  drop(had);
 }
 
 scope_members::~scope_members() {

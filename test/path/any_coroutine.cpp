@@ -377,6 +377,29 @@ TEST_SUITE("path") {
     CHECK(over);
   }
 
+  TEST_CASE("any coroutine: one that asks for its result in its own loop outlives what it waited in") {
+    own_loop home;
+    critical_section outer;
+    critical_section inner;
+    section_guard busy = support::hold(inner);
+    bool over = false;
+    std::optional<lazy<support::at_home>> asks;
+    sync_wait(outer.execute([&] {
+      asks.emplace(ask<support::at_home>(home, inner, {}, over));
+      asks->start();
+    }));
+    busy.unlock();  // its chain of then ends here
+    CHECK_FALSE(over);
+    bool other_over = false;
+    section_guard other_busy = support::hold(inner);
+    auto wait_in_outer = [&] { return inner.execute([] {}); };
+    const foreign other = support::await_in_foreign(outer.execute(wait_in_outer), other_over);
+    home.run();
+    CHECK(over);
+    other_busy.unlock();
+    CHECK(other_over);
+  }
+
   TEST_CASE("any coroutine: a generator awaits between its values, and is resumed with the next") {
     critical_section cs;
     steps s = counted(cs, 3);

@@ -39,6 +39,9 @@
 //           set. A scope is touched only while a join of it is told and not over.
 //           A guard may be unlocked by any thread meanwhile, so a way that was found is looked at
 //           once more.
+//           The chain has gone on, and may be gone, when its wait is taken back: another library's
+//           promise may bring the coroutine home first, and ask for the result there. So a wait in the
+//           table has a share of its chain. One in a frame is of our own coroutine, which asks at once.
 //
 // Proof     test/schedule (wait graph), model wait_edges; test/registry (deadlock), test/stress (nesting)
 //
@@ -135,7 +138,7 @@ struct wait {
   std::string (*label)(const wait&);  // what errors call what it wants
 
   // Written by begin_wait.
-  chain_frame* by;  // the chain that waits, without what is gone from its top
+  chain_frame* by;  // the chain that waits, without what is gone from its top; in the table a share
   told where = told::not_at_all;
   std::uint8_t links;  // under the lock, as everything from here on: lists that it is in
   std::array<std::uintptr_t, 3> next;
@@ -160,7 +163,7 @@ inline bool told_without_search(wait& w, chain_frame* by) noexcept {
   return !m.scope->watched();
 }
 
-// A chain is about to wait, whose frames the caller keeps until end_wait. Throws deadlock_error if the
+// A chain is about to wait, of which the caller has a share until it goes on. Throws deadlock_error if the
 // wait would never end, and then it is not told. Below an alternative nothing is told. Otherwise end_wait
 // follows, by the waiter when it goes on, or by who takes its wait back before.
 void begin_wait(wait& w, chain_frame* by);
