@@ -397,8 +397,9 @@ TEST_CASE("synchronized, dependencies, execute_blocking: the stream comes behind
   synchronized<int> n(5, on_host());
   const auto go = [&]() -> task<int> {
     auto body = [](int& v, stream& s) {
+      const int was = v;
       s.enqueue([&v] { ++v; });
-      return v;
+      return was;
     };
     const int before = co_await n.execute(body);
     auto later = [](int& v, stream& s, int more) { s.enqueue([&v, more] { v += more; }); };
