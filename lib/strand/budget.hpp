@@ -23,7 +23,8 @@ class budget {
  public:
   static constexpr int callers = limit(32, 2);  // bodies
   static constexpr int jobs = std::numeric_limits<int>::max();
-  static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
+  // Tests of who serves whom have none, for a thread may be stopped that long (test/support/unhurried.cpp).
+  static inline constinit std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
   static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
 
   enum class [[nodiscard]] verdict : std::uint8_t{go_on, hand_back, pass_on};

@@ -40,11 +40,9 @@ namespace {
 
 const auto nothing = [] {};
 
-// After such a body nobody else is served by this thread.
-void serve_long_enough() {
-  const auto end = std::chrono::steady_clock::now() + 100us;
-  while (std::chrono::steady_clock::now() < end) {
-  }
+// After those that wait now nobody else is served by this thread.
+void fill_turn(critical_section& cs) {
+  for (std::size_t n = cs.statistics().waiters; n != 32; ++n) cs.post(nothing);
 }
 
 // What `f` ended with, by name.
@@ -559,7 +557,7 @@ TEST_SUITE("section") {
       "execute_blocking: who has served enough gives the section to the thread that is next") {
     critical_section cs;
     section_guard busy = hold(cs);
-    cs.post(serve_long_enough);
+    fill_turn(cs);
     std::vector<std::thread::id> ran_on;
     const auto note = [&] { ran_on.push_back(std::this_thread::get_id()); };
     auto first = ask_in_line(cs, note);
@@ -574,7 +572,7 @@ TEST_SUITE("section") {
   TEST_CASE("execute_blocking: that thread may be withdrawable, too") {
     critical_section cs;
     section_guard busy = hold(cs);
-    cs.post(serve_long_enough);
+    fill_turn(cs);
     std::stop_source stop;
     std::thread::id ran_on;
     const std::stop_token token = stop.get_token();
