@@ -73,9 +73,8 @@ outcome submission::submitted() noexcept {
     section_->note_loss(*end_);
     return outcome::finished;
   }
-  is_counted_ = true;
   all_->begin_one();
-  section_->leave_tail(end_, *lane_);
+  number_ = section_->leave_tail(end_, *lane_);
   return outcome::finished;
 }
 
@@ -105,9 +104,9 @@ void submission::finish(job& j) noexcept {
 }
 
 void submission::complete() noexcept {
-  if (std::exchange(is_counted_, false)) {
+  if (const std::uint64_t n = std::exchange(number_, 0); n != 0) {
     all_->end_one();  // T3
-    if (all_->claim()) section_->go_on_with_device();
+    if (all_->claim(n)) section_->go_on_with_device();
   }
   go_home();
 }

@@ -27,28 +27,31 @@ bool says_lost(const std::exception_ptr& error) noexcept {
 }  // namespace
 
 bool submissions::hold() noexcept {
-  std::uint32_t seen = 0;
-  if (word_.compare_exchange_strong(seen, held, acq_rel, acquire)) return true;  // T1, T3
+  std::uint64_t seen = 0;
+  if (word_.compare_exchange_strong(seen, held_now(), acq_rel, acquire)) return true;  // T1, T3
   word_.exchange(0, acquire);  // T2: only the owner takes `came` away
   return false;
 }
 
-void submissions::hold_in_any_case() noexcept { word_.exchange(held, acq_rel); }  // T1, T3
+void submissions::hold_in_any_case() noexcept { word_.exchange(held_now(), acq_rel); }  // T1, T3
 
 bool submissions::announce() noexcept {
-  std::uint32_t seen = word_.load(relaxed);
-  while (!word_.compare_exchange_weak(seen, seen == held ? 0 : came, acq_rel, relaxed)) {  // T1, T2
+  std::uint64_t seen = word_.load(relaxed);
+  while (!word_.compare_exchange_weak(seen, is_held(seen) ? 0 : came, acq_rel, relaxed)) {  // T1, T2
   }
-  return seen == held;
+  return is_held(seen);
 }
 
-bool submissions::claim() noexcept {
-  std::uint32_t seen = word_.load(relaxed);
-  std::uint32_t to = 0;
+bool submissions::claim(std::uint64_t n) noexcept {
+  const auto is_for_caller = [n](std::uint64_t word) {
+    return is_held(word) && ((word & room) != 0 || word >> flags == n);
+  };
+  std::uint64_t seen = word_.load(relaxed);
+  std::uint64_t to = 0;
   do {
-    to = seen == held ? 0 : seen;
+    to = is_for_caller(seen) ? 0 : seen;
   } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T3
-  return seen == held;
+  return is_for_caller(seen);
 }
 
 lane& submissions::own_lane(device place) {
@@ -85,11 +88,12 @@ bool section_core::hands_on_late() const noexcept {
   return has_aside_ || given()->hand_on == turnstile::release::completion;
 }
 
-void section_core::leave_tail(const point_ref& end, lane& l) noexcept {
+std::uint64_t section_core::leave_tail(const point_ref& end, lane& l) noexcept {
   submissions& all = its_submissions();
   all.tail = end;
   all.tail_lane = &l;
   has_tail_ = true;
+  return ++all.tail_number;
 }
 
 // It is reached.
@@ -125,9 +129,10 @@ bool section_core::may_finish_place(request*& next) noexcept {
     if (ring_.has_more(mine_)) return true;
     ring_.account(mine_);
     all->front = submissions::wait::nobody;
+    const std::uint64_t n = all->tail_number;
     if (!all->hold()) continue;
     next = nullptr;
-    if (!tail->is_reached() || !all->claim()) return false;  // T3
+    if (!tail->is_reached() || !all->claim(n)) return false;  // T3
     if (all->front != submissions::wait::nobody) {
       next = next_of_held();
       return false;
@@ -157,8 +162,9 @@ request* section_core::unless_it_waits(request* r, batch& done) noexcept {
     put_back_in_line(*r, done);
     ring_.account(mine_);
     all->front = why;
+    const std::uint64_t n = all->tail_number;
     all->hold_in_any_case();
-    if (!all->may_go_on(why, *tail) || !all->claim()) return nullptr;  // T3
+    if (!all->may_go_on(why, *tail) || !all->claim(n)) return nullptr;  // T3
     r = next_of_held();
   }
   return r;
@@ -181,8 +187,9 @@ void section_core::go_on_with_device() noexcept {
     const point_ref tail = all->tail;
     const submissions::wait front = all->front;
     if (all->may_go_on(front, *tail)) break;
+    const std::uint64_t n = all->tail_number;
     all->hold_in_any_case();
-    if (!all->may_go_on(front, *tail) || !all->claim()) return;  // T3
+    if (!all->may_go_on(front, *tail) || !all->claim(n)) return;  // T3
   }
   batch done;
   done.keep_off_executor();

@@ -5,14 +5,16 @@
 // last work submitted. So a section whose tail is pending is never left idle. If nobody comes who may
 // run, it is held: its owner is gone, and it waits for an owner.
 //
-// Shape     word = came (1 bit) | held (1 bit)
+// Shape     word = n (61 bits) | room (1 bit) | came (1 bit) | held (1 bit)
+//             n = the number of the tail, room = the request at the front waits for room
 //
 //             0     --hold----> held   by the owner, who is it no more
 //             came  --hold----> 0      it looks at the ring again before
 //             held  --announce> 0      by who published a submission, and owns the section then
 //             0     --announce> came   somebody owns the section, and sees it
-//             held  --claim---> 0      by who was told that some work is complete, or by who held it,
-//                                      and sees that now; owns the section then
+//             held  --claim n-> 0      by who was told that the tail is reached, or by who held it, and
+//                                      sees that now; owns the section then
+//             held  --claim---> 0      with room: by who was told that any of the work is complete
 //
 //           What is held is the place of the last body, not finished yet, or a request put back that has to
 //           wait. While a tail is pending nobody waits apart (aside.cpp): with some who do, a section is
@@ -33,6 +35,9 @@
 //           Who announces has published, so its request and the section may be gone: the same.
 //           Who claims what it has held itself may find another place held than it left: others were
 //           owners in between.
+//           The tail's requester, the last one perhaps, may end the section as soon as it goes on. So
+//           nobody may own it then for nothing: who is told of earlier work leaves it alone, for the tail
+//           comes later, unless somebody waits whom that lets go on.
 //
 // Proof     test/schedule (device), test/device
 #pragma once
@@ -62,7 +67,8 @@ class submissions {
   void hold_in_any_case() noexcept;
   // True: the caller owns the section.
   [[nodiscard]] bool announce() noexcept;
-  [[nodiscard]] bool claim() noexcept;
+  // `n`: what the caller knows to be reached.
+  [[nodiscard]] bool claim(std::uint64_t n) noexcept;
 
   void begin_one() noexcept { in_flight_.fetch_add(1, relaxed); }
   void end_one() noexcept { in_flight_.fetch_sub(1, acq_rel); }  // T3
@@ -85,6 +91,7 @@ class submissions {
   lane_ref own;
   point_ref tail;
   lane* tail_lane = nullptr;     // whose it is; only to be compared
+  std::uint64_t tail_number = 0;
   wait front = wait::nobody;     // the request put back, if any
   // What it guards is in nobody knows what state. Read by anybody who has seen that it is lost.
   guarded<std::exception_ptr> lost_with{nullptr};  // T4
@@ -92,11 +99,18 @@ class submissions {
  private:
   ~submissions() = default;
 
-  static constexpr std::uint32_t held = 1;
-  static constexpr std::uint32_t came = 2;
+  static constexpr std::uint64_t held = 1;
+  static constexpr std::uint64_t came = 2;
+  static constexpr std::uint64_t room = 4;
+  static constexpr int flags = 3;
+
+  std::uint64_t held_now() const noexcept {
+    return tail_number << flags | (front == wait::room ? room : 0) | held;
+  }
+  static bool is_held(std::uint64_t word) noexcept { return (word & held) != 0; }
 
   const std::size_t most_;
-  atomic<std::uint32_t> word_{0};
+  atomic<std::uint64_t> word_{0};
   atomic<std::uint32_t> in_flight_{0};
   atomic<std::uint32_t> shares_{1};
 };

@@ -813,7 +813,7 @@ BEGIN = """const no_search other;
   try {
     if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
   } catch (...) {
-    take_back(w);
+    drop(take_back(w));  // not the last share: the caller has one
     throw;
   }"""
 rule("searches, and tells when it has the lock again", BEGIN, """{
@@ -821,13 +821,13 @@ rule("searches, and tells when it has the lock again", BEGIN, """{
     w.by = by;
     w.seen = 0;
     if (std::optional<deadlock_error> error = graph.refusal(w)) {
-      if (w.where != told::not_at_all) take_back(w);
+      if (w.where != told::not_at_all) drop(take_back(w));
       throw std::move(*error);
     }
   }
   const no_search other;
   if (w.where == told::not_at_all) tell(w, by);""")
-rule("who is refused stays told", BEGIN, BEGIN.replace("    take_back(w);\n", ""))
+rule("who is refused stays told", BEGIN, BEGIN.replace("    drop(take_back(w));  // not the last share: the caller has one\n", ""))
 
 rule = rules_of("include/turnstile/detail/wait_graph.hpp", MEMBER)
 rule("a member does not search when its scope is watched", "if (m.is_shared || m.scope->watched()) return false;",
@@ -988,23 +988,29 @@ rule = rules_of("lib/strand/submissions.cpp", DEVICE)
 rule("the section is left while its device works", "if (ring_.has_more(mine_)) return true;",
      "return true;")
 rule("who holds does not look whether somebody came",
-     "if (word_.compare_exchange_strong(seen, held, acq_rel, acquire)) return true;",
-     "word_.exchange(held, acq_rel);\n  return true;",
+     "if (word_.compare_exchange_strong(seen, held_now(), acq_rel, acquire)) return true;",
+     "word_.exchange(held_now(), acq_rel);\n  return true;",
      reason="who came is served when the work before it is complete: later, and not never")
 rule("who submits does not take the held section",
-     "while (!word_.compare_exchange_weak(seen, seen == held ? 0 : came, acq_rel, relaxed)) {"
-     "  // T1, T2\n  }\n  return seen == held;",
-     "while (!word_.compare_exchange_weak(seen, seen == held ? 0 : came, acq_rel, relaxed)) {\n  }\n"
+     "while (!word_.compare_exchange_weak(seen, is_held(seen) ? 0 : came, acq_rel, relaxed)) {"
+     "  // T1, T2\n  }\n  return is_held(seen);",
+     "while (!word_.compare_exchange_weak(seen, is_held(seen) ? 0 : came, acq_rel, relaxed)) {\n  }\n"
      "  return false;")
 rule("who is told does not take the held section",
-     "do {\n    to = seen == held ? 0 : seen;\n"
+     "do {\n    to = is_for_caller(seen) ? 0 : seen;\n"
      "  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T3\n"
-     "  return seen == held;",
-     "return false;")
+     "  return is_for_caller(seen);",
+     "static_cast<void>(seen), static_cast<void>(to);\n  return false;")
+rule("who is told of earlier work takes the section for nothing",
+     "((word & room) != 0 || word >> flags == n)", "(static_cast<void>(n), true)")
+rule("room is made, and who waits for it is not told",
+     "((word & room) != 0 || word >> flags == n)", "word >> flags == n")
 rule("who holds does not look whether the work is complete now",
-     "if (!tail->is_reached() || !all->claim()) return false;", "return false;")
+     "if (!tail->is_reached() || !all->claim(n)) return false;",
+     "static_cast<void>(n);\n    return false;")
 rule("who holds for another does not look whether the work is complete now",
-     "if (!all->may_go_on(why, *tail) || !all->claim()) return nullptr;", "return nullptr;")
+     "if (!all->may_go_on(why, *tail) || !all->claim(n)) return nullptr;",
+     "static_cast<void>(n);\n    return nullptr;")
 rule("what was held is taken for what one held oneself",
      "if (all->front != submissions::wait::nobody) {\n      next = next_of_held();\n      return false;\n    }",
      ";")
@@ -1024,10 +1030,10 @@ rule = rules_of("lib/strand/submission.cpp", DEVICE)
 rule("the caller goes on when it has submitted",
      "if (!end_ || !end_->add(*this)) complete();", "complete();")
 rule("the section does not hear that work is complete",
-     "if (all_->claim()) section_->go_on_with_device();", ";")
+     "if (all_->claim(n)) section_->go_on_with_device();", ";")
 rule("room is made after the section was looked at",
-     "    all_->end_one();  // T3\n    if (all_->claim()) section_->go_on_with_device();",
-     "    if (all_->claim()) section_->go_on_with_device();\n    all_->end_one();")
+     "    all_->end_one();  // T3\n    if (all_->claim(n)) section_->go_on_with_device();",
+     "    if (all_->claim(n)) section_->go_on_with_device();\n    all_->end_one();")
 rule("a section that is to be held until completion is handed on",
      "section_->hands_on_late()", "false")
 

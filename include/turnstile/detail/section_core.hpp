@@ -205,7 +205,8 @@ class section_core : private job {
   std::exception_ptr lost_with() const noexcept;
   // By the owner, of what it has submitted; and by whoever has claimed the section.
   bool hands_on_late() const noexcept;
-  void leave_tail(const counted_ref<point>& end, lane& l) noexcept;
+  // Its number.
+  std::uint64_t leave_tail(const counted_ref<point>& end, lane& l) noexcept;
   // It is reached, and what was to be done until then may have been lost with its device.
   void note_loss(const point& end) noexcept;
   void go_on_with_device() noexcept;

@@ -22,6 +22,7 @@
 #include <turnstile/executor.hpp>
 #include <turnstile/stream.hpp>
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <type_traits>
@@ -101,7 +102,7 @@ class submission : private job, private point_waiter {
   executor_ref home_of_request_;
   submitted_point* handed_back_ = nullptr;
   guarded<request*> request_{nullptr};
-  guarded<bool> is_counted_{false};
+  guarded<std::uint64_t> number_{0};  // of its end, while the section counts it; 0: it does not
   guarded<bool> holds_{false};
 };
 
