@@ -1004,7 +1004,8 @@ rule("who is told does not take the held section",
 rule("who is told of earlier work takes the section for nothing",
      "((word & room) != 0 || word >> flags == n)", "(static_cast<void>(n), true)")
 rule("room is made, and who waits for it is not told",
-     "((word & room) != 0 || word >> flags == n)", "word >> flags == n")
+     "((word & room) != 0 || word >> flags == n)", "word >> flags == n",
+     reason="who waits for room comes in when the tail is reached: later, and not never")
 rule("who holds does not look whether the work is complete now",
      "if (!tail->is_reached() || !all->claim(n)) return false;",
      "static_cast<void>(n);\n    return false;")
@@ -1033,7 +1034,8 @@ rule("the section does not hear that work is complete",
      "if (all_->claim(n)) section_->go_on_with_device();", ";")
 rule("room is made after the section was looked at",
      "    all_->end_one();  // T3\n    if (all_->claim(n)) section_->go_on_with_device();",
-     "    if (all_->claim(n)) section_->go_on_with_device();\n    all_->end_one();")
+     "    if (all_->claim(n)) section_->go_on_with_device();\n    all_->end_one();",
+     reason="who waits for room comes in when the tail is reached: later, and not never")
 rule("a section that is to be held until completion is handed on",
      "section_->hands_on_late()", "false")
 
