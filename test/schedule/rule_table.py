@@ -808,14 +808,14 @@ rule("a foreign coroutine waits with a chain that it does not keep",
 # --- waits that would never end -------------------------------------------------------------------
 
 rule = rules_of("lib/registry/wait_graph.cpp", GRAPH)
-BEGIN = """const no_search other;
+UNTELL = "    drop(take_back(w));  // not the last share: the caller has one\n"
+BEGIN = f"""const no_search other;
   if (w.where == told::not_at_all) tell(w, by);
-  try {
+  try {{
     if (std::optional<deadlock_error> error = graph.refusal(w)) throw std::move(*error);
-  } catch (...) {
-    drop(take_back(w));  // not the last share: the caller has one
-    throw;
-  }"""
+  }} catch (...) {{
+{UNTELL}    throw;
+  }}"""
 rule("searches, and tells when it has the lock again", BEGIN, """{
     const no_search other;
     w.by = by;
@@ -827,7 +827,7 @@ rule("searches, and tells when it has the lock again", BEGIN, """{
   }
   const no_search other;
   if (w.where == told::not_at_all) tell(w, by);""")
-rule("who is refused stays told", BEGIN, BEGIN.replace("    drop(take_back(w));  // not the last share: the caller has one\n", ""))
+rule("who is refused stays told", BEGIN, BEGIN.replace(UNTELL, ""))
 
 rule = rules_of("include/turnstile/detail/wait_graph.hpp", MEMBER)
 rule("a member does not search when its scope is watched", "if (m.is_shared || m.scope->watched()) return false;",
