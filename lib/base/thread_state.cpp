@@ -5,7 +5,9 @@
 namespace turnstile::detail {
 
 constinit thread_local thread_state this_thread_state;
-char any_call_may_change_this = 0;
+moment any_call_may_change_this{};
+
+constinit keeper keeps_nothing;
 
 [[gnu::noinline]] thread_state& here_by_a_call() noexcept { return this_thread_state; }
 

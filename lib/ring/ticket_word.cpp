@@ -14,7 +14,8 @@ arrival ticket_word::arrive_busy(place p) noexcept {
   }
   const std::uint64_t n = p & pending_mask;
   if (n >= most_allowed) contract_break("", "more than 33 million requests wait at once", {});
-  raise_to(most_, static_cast<std::uint32_t>(n + 1));
+  // Who keeps the section may not be inside, and then this one does not wait.
+  raise_to(most_, static_cast<std::uint32_t>(found_kept(p) ? n : n + 1));
   return arrival::queued;
 }
 
@@ -34,6 +35,21 @@ arrival ticket_word::close(place& p) noexcept {
     if ((p & closed_bit) != 0) return arrival::closed;
   } while (!word_.compare_exchange_weak(p, p + step, acquire, relaxed));  // W1
   return (p & pending_mask) == 0 ? arrival::owner : arrival::queued;
+}
+
+bool ticket_word::keep(place p, private_side& mine) noexcept {
+  mine.head = (ticket_of(p) + 1) & ticket_mask;
+  mine.unaccounted.store(0, relaxed);
+  std::uint64_t alone = p + (one_ticket | 1);
+  return word_.compare_exchange_strong(alone, alone | kept_bit, seq_cst, relaxed);  // K4
+}
+
+bool ticket_word::let_go(private_side& mine) noexcept {
+  const std::uint64_t was = word_.fetch_sub(kept_bit | 1, release);  // W1
+  const auto left = static_cast<std::uint32_t>((was & pending_mask) - 1);
+  if (left == 0) return true;  // the last touch
+  mine.known = left;
+  return false;
 }
 
 bool ticket_word::settle(private_side& mine) noexcept {

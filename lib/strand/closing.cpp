@@ -30,7 +30,7 @@ void section_core::serve_closing(place p) noexcept {
 
 void section_core::publish_closing(place p) noexcept {
   request& r = *given()->closing.load(acquire);  // X1
-  if (ring_.publish_last(r, p, mine_) != after_publish::take_over) return;
+  if (publish_in_ring(r, p, true) != after_publish::take_over) return;
   if (request* const next = next_awaited()) {
     batch done;
     go_on(next, done);

@@ -213,7 +213,7 @@ void section_core::leave_slowly(place p) noexcept {
 }
 
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
-  const after_publish what = ring_.publish(r, p, mine_);
+  const after_publish what = publish_in_ring(r, p);
   if (what != after_publish::take_over) return said(what);
   batch done;
   const published mine = take_over(own, done);
@@ -222,7 +222,7 @@ section_core::published section_core::publish(request& r, place p, request* own)
 }
 
 section_core::published section_core::publish(request& r, place p, batch& done) noexcept {
-  const after_publish what = ring_.publish(r, p, mine_);
+  const after_publish what = publish_in_ring(r, p);
   return what == after_publish::take_over ? take_over(nullptr, done) : said(what);
 }
 
@@ -240,7 +240,7 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   submissions* const known = known_submissions();
   const submissions_ref device_work =
       known == nullptr ? submissions_ref() : submissions_ref::more(*known);
-  const after_publish what = ring_.publish(r, p, mine_);
+  const after_publish what = publish_in_ring(r, p);
   if (what == after_publish::closed) return published::closed;
   if (what == after_publish::nothing && device_work && device_work->announce()) {
     go_on_with_device();

@@ -13,6 +13,7 @@
 #include <turnstile/resource.hpp>
 #include <turnstile/section_options.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <stdexcept>
 #include <string>
@@ -54,6 +55,7 @@ std::uint8_t section_core::traits_of(const section_options& options) noexcept {
 }
 
 section_core::~section_core() {
+  end_kept();
   if (closers_.load(relaxed) != closed_list && (ring_.pending() != 0 || waits_aside())) {
     contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
   }
@@ -99,7 +101,8 @@ const times* section_core::measured() const noexcept { return measured_here(); }
 
 void section_core::set(trait what, bool on) noexcept {
   if (on) {
-    special_.fetch_or(what, release);  // T4 of submissions.hpp
+    special_.fetch_or(what, seq_cst);  // T4 of submissions.hpp, K4 of keeper.hpp
+    if (ring_.is_kept()) take_away_kept();
   } else {
     special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
   }
@@ -134,7 +137,8 @@ std::string label_of(std::string_view name, std::uint32_t id) {
 section_statistics section_core::statistics() const noexcept {
   const bool closed = closers_.load(relaxed) == closed_list;
   const std::size_t not_waiting = section_ring::ended(mine_) + 1;
-  const std::size_t pending = closed ? 0 : ring_.pending();
+  const std::size_t unused = is_kept_unused() ? 1 : 0;
+  const std::size_t pending = closed ? 0 : std::max(ring_.pending(), unused) - unused;
   const std::size_t most = ring_.most_pending();
   section_statistics s;
   s.executions = executions_.load(relaxed);

@@ -204,7 +204,7 @@ request* section_core::next_of_held() noexcept {
 
 section_core::published section_core::publish_submission(request& r, place p) noexcept {
   const submissions_ref all = submissions_ref::more(its_submissions());
-  const after_publish what = ring_.publish(r, p, mine_);
+  const after_publish what = publish_in_ring(r, p);
   if (what == after_publish::closed) return published::closed;
   batch done;
   if (what == after_publish::take_over) {

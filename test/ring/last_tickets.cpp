@@ -1,4 +1,4 @@
-// last_tickets.cpp - the order across the end of the tickets' 38 bits.
+// last_tickets.cpp - the order across the end of the tickets' 37 bits.
 
 #include "ring/driven.hpp"
 

@@ -1,7 +1,7 @@
 // late_tickets.hpp - the library's seam for atomics, with ticket words that begin near the end.
 //
 // A 64-bit word made from a value is the ticket word: it starts four tickets before they run out of
-// bits, so that a few requests reach what would otherwise take 2^38 of them. Everything else is the
+// bits, so that a few requests reach what would otherwise take 2^37 of them. Everything else is the
 // standard atomic.
 #pragma once
 
@@ -19,11 +19,11 @@ class atomic : public std::atomic<T> {
 template <>
 class atomic<std::uint64_t> : public std::atomic<std::uint64_t> {
  public:
-  static constexpr std::uint64_t first_ticket = (std::uint64_t{1} << 38) - 4;
+  static constexpr std::uint64_t first_ticket = (std::uint64_t{1} << 37) - 4;
 
   constexpr atomic() noexcept = default;
   constexpr atomic(std::uint64_t value) noexcept
-      : std::atomic<std::uint64_t>(value + (first_ticket << 26)) {}
+      : std::atomic<std::uint64_t>(value + (first_ticket << 27)) {}
 };
 
 template <class T>

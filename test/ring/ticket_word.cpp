@@ -15,7 +15,7 @@ constexpr std::uint64_t tickets = std::uint64_t{1} << 38;
 }  // namespace
 
 TEST_SUITE("ring") {
-  TEST_CASE("before: orders tickets, also across the end of their 38 bits") {
+  TEST_CASE("before: orders tickets, also across the end of their 37 bits") {
     CHECK(ticket_word::before(0, 1));
     CHECK_FALSE(ticket_word::before(1, 0));
     CHECK_FALSE(ticket_word::before(7, 7));

@@ -30,7 +30,7 @@ class blocking_execution : private execution<Body> {
   // Whoever is served here, and has no executor, goes on before this thread may block.
   TURNSTILE_INLINE bool was_served_at_once() {
     const trampoline before_it(true);
-    return this->run_if_idle();
+    return this->run_if_idle(here());
   }
 
   void wait() {

@@ -27,6 +27,7 @@ namespace turnstile::detail {
 class cycle_ring {
  public:
   using place = ticket_word::place;
+  static constexpr bool can_be_kept = true;
   static constexpr bool arrival_is_place = true;
   struct storage {};
 
@@ -46,6 +47,10 @@ class cycle_ring {
   }
 
   TURNSTILE_INLINE bool leave(place p, private_side& mine) noexcept { return word_.leave(p, mine); }
+  bool keep(place p, private_side& mine) noexcept { return word_.keep(p, mine); }
+  bool let_go(private_side& mine) noexcept { return word_.let_go(mine); }
+  static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
+  bool is_kept() const noexcept { return word_.is_kept(); }
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
   void account(private_side& mine) noexcept { word_.account(mine); }

@@ -21,10 +21,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   execute_awaiter(execute_awaiter &&) = default;
 
   TURNSTILE_INLINE bool await_ready() {
-    if (!this->run_if_idle()) return false;
-    if (!turn_is_over()) [[likely]]
+    thread_state& t = here();
+    if (!this->run_if_idle(t)) return false;
+    if (!turn_is_over(t)) [[likely]]
       return true;
-    this->phase_ = base::phase::served;
+    this->goes_on_later();
     return false;
   }
 

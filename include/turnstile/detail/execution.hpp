@@ -33,17 +33,29 @@ class execution : protected section_request {
   }
 
   // True: the section was idle, and the body has run. False: it has arrived.
-  TURNSTILE_INLINE bool run_if_idle() {
+  // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
+  TURNSTILE_INLINE bool run_if_idle(thread_state& t) {
     section_core& section = *section_;  // kept in a register
-    begin();
-    if (claim_uses() || section.special()) [[unlikely]]
+    const bool sent = is_sent();
+    begin(t);
+    if (claim_uses()) [[unlikely]]
+      return arrive_only();
+    if constexpr (!may_wait && section_ring::can_be_kept) {
+      keeper& k = *t.keeps;
+      if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
+        run_at_once(t);
+        section.leave_kept(k, t);
+        return true;
+      }
+    }
+    if (section.special()) [[unlikely]]
       return arrive_only();
     section_core::place line;
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !is_sent() && !section.is_lost()) [[likely]] {
-        run_body(here().chain);
-        section.leave(line);
+      if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
+        run_at_once(t);
+        section.leave(line, t);
         return true;
       }
     }
@@ -51,6 +63,12 @@ class execution : protected section_request {
     arrived_ = arrived;
     line_ = line;
     return false;
+  }
+
+  // It has run, and others get a turn before the waiter goes on.
+  void goes_on_later() noexcept {
+    if (phase_ == phase::awaited) left_ = nullptr;
+    phase_ = phase::served;
   }
 
   enum class [[nodiscard]] wait_for_turn : std::uint8_t{
@@ -90,6 +108,8 @@ class execution : protected section_request {
 
   // By the waiter when it goes on.
   TURNSTILE_INLINE value take() {
+    if (phase_ == phase::awaited) [[likely]]
+      return got_.value();
     waited();
     if (left_ != nullptr) [[unlikely]]
       adopt_holds(*left_);
@@ -111,10 +131,19 @@ class execution : protected section_request {
     return false;
   }
 
-  TURNSTILE_INLINE void run_body(chain_frame* requester) noexcept {
-    left_ = run_held(*section_, requester, at_, [this] {
+  TURNSTILE_INLINE chain_frame* run_body(thread_state& t, chain_frame* requester) noexcept {
+    return run_held(t, *section_, requester, at_, [this] {
       got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
     });
+  }
+
+  // A value, and nothing else, is what take need not look for: phase says so.
+  TURNSTILE_INLINE void run_at_once(thread_state& t) noexcept {
+    chain_frame* const left = run_body(t, t.chain);
+    if (left != nullptr || got_.failed() || phase_ != phase::awaited) [[unlikely]] {
+      left_ = left;
+      phase_ = phase::ran;
+    }
   }
 
   static outcome begin_body(request& r) noexcept {
@@ -129,7 +158,7 @@ class execution : protected section_request {
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {
-      self.run_body(self.chain_);
+      self.left_ = self.run_body(here(), self.chain_);
       return outcome::finished;
     }
   }

@@ -45,6 +45,7 @@ namespace turnstile::detail {
 class inbox_ring {
  public:
   struct place {};
+  static constexpr bool can_be_kept = false;  // its word has no room to say so
   static constexpr bool arrival_is_place = false;  // only what is published has one
   struct storage {};
 
@@ -78,6 +79,10 @@ class inbox_ring {
     mine.counted.store(0, relaxed);
     return false;
   }
+  static bool keep(place, private_side&) noexcept { return false; }
+  static bool let_go(private_side&) noexcept { return false; }
+  static bool found_kept(place) noexcept { return false; }
+  static bool is_kept() noexcept { return false; }
   static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }
   static void finish(private_side&) noexcept {}
   void account(private_side& mine) noexcept;

@@ -61,6 +61,12 @@ class result {
   R take() {
     if (failed()) [[unlikely]]
       std::rethrow_exception(std::move(error_));
+    return value();
+  }
+
+  // Of what has not failed.
+  R value() noexcept(std::is_void_v<R> || std::is_reference_v<R> ||
+                     std::is_nothrow_move_constructible_v<R>) {
     if constexpr (std::is_reference_v<R>) {
       return static_cast<R>(*value_);
     } else if constexpr (!std::is_void_v<R>) {

@@ -15,6 +15,7 @@
 //                                    comes who submits more (lib/strand/submissions.hpp)
 //             a posted stand-in      stand_in.hpp: whoever runs it, or withdraws it, owns the section
 //             its end                closed and the closing request served
+//             a keeper               the thread that comes back to it; whoever comes takes it away (keeper.hpp)
 //           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
 //           release and acquire).
 //
@@ -34,6 +35,7 @@
 //           test/fuzz
 #pragma once
 
+#include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/device.hpp>
 #include <turnstile/section_options.hpp>
@@ -152,13 +154,36 @@ class section_core : private job {
   void let_in(stand_in& s) noexcept;
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
-  arrival try_arrive(place& p) noexcept { return ring_.try_arrive(p); }
+  arrival try_arrive(place& p) noexcept {
+    const arrival a = ring_.try_arrive(p);
+    return a == arrival::queued && ring_.is_kept() ? try_arrive_kept(p) : a;
+  }
+
+  // The short way of a thread that keeps the section: it is inside then.
+  TURNSTILE_INLINE bool enter_kept(keeper& k) noexcept {
+    if (k.enter()) [[likely]]
+      return true;
+    stop_keeping(k);
+    return false;
+  }
+  TURNSTILE_INLINE void leave_kept(keeper& k, thread_state& t) noexcept {
+    count_execution(t);
+    if (!k.leave(*this)) [[unlikely]]
+      stop_keeping(k);
+  }
+  // Before the calling thread asks for it in any other way.
+  void stop_keeping_here() noexcept {
+    if (here().keeps->has(*this)) [[unlikely]]
+      give_up_kept();
+  }
 
   // The uncontended end, after arrive said owner and the body ran.
-  TURNSTILE_INLINE void leave(place p) noexcept {
-    count_execution();
+  TURNSTILE_INLINE void leave(place p, thread_state& t = here()) noexcept {
+    count_execution(t);
     if (has_aside_) [[unlikely]]
       return leave_slowly(p);
+    if (t.bodies % bodies_in_a_turn == 0 && section_ring::can_be_kept) [[unlikely]]
+      return leave_or_keep(p);
     if (!ring_.leave(p, mine_)) [[unlikely]]
       serve_next();
   }
@@ -237,9 +262,9 @@ class section_core : private job {
 
   void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
   void count_withdrawal() const;
-  void count_execution() noexcept {
+  TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
     executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
-    ++here().bodies;
+    ++t.bodies;
   }
 
   // Waiters of close, newest first, each behind a stand-in; `closed_list` when it is done.
@@ -292,6 +317,20 @@ class section_core : private job {
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
   void leave_slowly(place p) noexcept;
+  void leave_or_keep(place p) noexcept;
+  bool is_coming_back() noexcept;
+  bool keep(place p) noexcept;
+  static void stop_keeping(keeper& k) noexcept;
+  static void give_up_kept() noexcept;
+  void let_go_kept() noexcept;
+  keeper::sight seen_kept() const noexcept;
+  bool take_from(const keeper::sight& seen) noexcept;
+  arrival try_arrive_kept(place& p) noexcept;
+  void take_away_kept() noexcept;
+  void end_kept() noexcept;
+  void judge_keeping(std::uint64_t since) noexcept;
+  bool is_kept_unused() const noexcept;
+  after_publish publish_in_ring(request& r, place p, bool last = false) noexcept;
   void finish_place() noexcept;
   request* next_awaited() noexcept;
   request* finish_and_next() noexcept;
@@ -326,6 +365,8 @@ class section_core : private job {
   [[no_unique_address]] section_ring::storage storage_;
   // Only the owner.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
+  guarded<std::uint8_t> patience_{0};  // the same: before it is kept, 2 to that many turns
+  atomic<std::uint16_t> kept_by_{0};   // whose it is, while the ring says that it is kept
   std::uint32_t id_;
   // Written rarely or never.
   statistic<std::uint64_t> refused_{0};

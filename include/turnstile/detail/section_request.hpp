@@ -26,8 +26,9 @@ class section_request : protected suspended<request> {
   const site& place() const noexcept { return at_; }
 
  protected:
-  // Nothing is left to be done for one that was awaited, and has asked for nothing.
-  enum class phase : unsigned char { awaited, fresh, moved_from, served, waiting };
+  // Nothing is left to be done for one that was awaited. `ran` is the same for one that left more behind than
+  // a value, or may be withdrawn.
+  enum class phase : unsigned char { awaited, fresh, moved_from, ran, served, waiting };
 
   TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
                                    const std::source_location& where)
@@ -46,7 +47,7 @@ class section_request : protected suspended<request> {
   }
 
   ~section_request() {
-    if ((static_cast<unsigned>(phase_) | asks_) == 0) [[likely]]
+    if (phase_ == phase::awaited) [[likely]]
       return;
     if (phase_ == phase::waiting) [[unlikely]]
       destroyed_while_waiting();
@@ -54,11 +55,11 @@ class section_request : protected suspended<request> {
   }
 
   // Before anything is claimed. Throws what refuses the request.
-  TURNSTILE_INLINE void begin() {
+  TURNSTILE_INLINE void begin(const thread_state& t = here()) {
     if (phase_ != phase::fresh) [[unlikely]]
       misused(phase_);
-    phase_ = phase::awaited;
-    if (const chain_frame* const top = here().chain; top != nullptr && top->mask != 0) [[unlikely]]
+    phase_ = withdraws() ? phase::ran : phase::awaited;
+    if (const chain_frame* const top = t.chain; top != nullptr && top->mask != 0) [[unlikely]]
       check_chain();
   }
 
@@ -71,12 +72,15 @@ class section_request : protected suspended<request> {
     return declares() && claim_declared();
   }
   TURNSTILE_INLINE void keep_uses() noexcept {
-    if (std::exchange(claims_are_new_, false)) [[unlikely]]
-      keep_claims(*section_, uses_, at_.exclusive());
+    if (!has_new_claims()) [[likely]]
+      return;
+    asks_ &= static_cast<std::uint8_t>(~asks::new_claims);
+    keep_claims(*section_, uses_, at_.exclusive());
   }
 
   // Where it may be limited who waits: sets arrived_.
   void arrive() {
+    section_->stop_keeping_here();
     if (section_->limited() || section_->is_lost()) [[unlikely]] {
       arrive_limited();
     } else {
@@ -86,10 +90,11 @@ class section_request : protected suspended<request> {
   }
 
   void withdraw_uses() noexcept {
-    if (claims_are_new_) withdraw_claims(*section_, uses_, at_.exclusive());
+    if (has_new_claims()) withdraw_claims(*section_, uses_, at_.exclusive());
   }
 
   bool declares() const noexcept { return (asks_ & asks::uses) != 0; }
+  bool has_new_claims() const noexcept { return (asks_ & asks::new_claims) != 0; }
   bool is_sent() const noexcept { return (asks_ & asks::resume_on) != 0; }
   bool withdraws() const noexcept { return (asks_ & asks::withdrawal) != 0; }
   bool must_hop() const noexcept { return is_sent() && resume_on_ != here().runs_on; }
@@ -155,7 +160,7 @@ class section_request : protected suspended<request> {
   void give_up_waiting() noexcept {
     take_wait_back();
     stay();
-    phase_ = phase::awaited;
+    phase_ = phase::ran;
   }
 
   // After it arrived, and before anything else is known of it: if it has to wait, the graph is told.
@@ -253,6 +258,7 @@ class section_request : protected suspended<request> {
     static constexpr std::uint8_t uses = 1;
     static constexpr std::uint8_t resume_on = 2;
     static constexpr std::uint8_t withdrawal = 4;
+    static constexpr std::uint8_t new_claims = 8;  // of what it uses
   };
 
   site at_;
@@ -280,7 +286,6 @@ class section_request : protected suspended<request> {
   union {
     atomic<bool> over_;  // of a wait that was told
   };
-  bool claims_are_new_ = false;
   phase phase_ = phase::fresh;
   std::uint8_t asks_ = 0;
   arrival arrived_;
@@ -315,14 +320,16 @@ class section_request : protected suspended<request> {
   void tell_or_stay();
   void came_back() {
     const bool waited = phase_ == phase::waiting;
-    phase_ = phase::awaited;
+    phase_ = phase::ran;
     if (!waited) return;
     take_wait_back();
     if (stand_in_ != nullptr) throw_if_withdrawn();
   }
   bool claim_declared() {
     try {
-      return claims_are_new_ = claim(*section_, uses_, at_.exclusive());
+      const bool are_new = claim(*section_, uses_, at_.exclusive());
+      if (are_new) asks_ |= asks::new_claims;
+      return are_new;
     } catch (...) {
       section_->count_refusal();
       throw;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <turnstile/detail/chain.hpp>
+#include <turnstile/detail/keeper.hpp>
 #include <turnstile/executor.hpp>
 
 #include <cstdint>
@@ -34,8 +35,11 @@ struct written_here {
   written_here* outer;
 };
 
+extern constinit keeper keeps_nothing;
+
 struct thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
+  keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   executor_ref pool;             // whose worker this thread is, for good; empty on others
   worker* as_worker = nullptr;   // of that pool
@@ -53,7 +57,9 @@ struct thread_state {
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
 };
 
-extern char any_call_may_change_this;
+// Of a type of its own, so that only a call may, and no store.
+enum class moment : unsigned {};
+extern moment any_call_may_change_this;
 thread_state& here_by_a_call() noexcept;
 
 // A name that an instruction can say: see here.
@@ -174,8 +180,7 @@ inline worker* home_worker() noexcept {
 bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
-inline bool turn_is_over() noexcept {
-  const thread_state& t = here();
+inline bool turn_is_over(const thread_state& t = here()) noexcept {
   if (static_cast<std::int32_t>(t.bodies - t.turn_ends) < 0) [[likely]]
     return false;
   begin_turn();

@@ -26,15 +26,21 @@ using std::this_thread::sleep_for;
 
 // A pair for Dekker's question, where two threads each store and then look at what the other stores,
 // and one of them often, the other hardly ever: with a light fence in one and a heavy one in the other,
-// not both look too early. lib/registry/fences.cpp.
+// not both look too early. lib/base/fences.cpp.
 #if defined(TURNSTILE_THREAD_SANITIZER)
 // It does not know fences. Of two changes of one word, the second sees what came before the first.
 inline constinit std::atomic<std::uint32_t> order_of_fences{0};
 inline void light_fence() noexcept { order_of_fences.fetch_add(1, std::memory_order_acq_rel); }
 inline void heavy_fence() noexcept { order_of_fences.fetch_add(1, std::memory_order_acq_rel); }
+inline void lightest_fence() noexcept { light_fence(); }
+inline bool light_fence_is_light() noexcept { return true; }  // so that this is looked at, too
 #else
 extern const bool heavy_reaches_all;  // else the light one has to be a real fence
-inline void light_fence() noexcept {
+// Where it is known that the heavy one reaches all.
+TURNSTILE_INLINE void lightest_fence() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+TURNSTILE_INLINE void light_fence() noexcept {
   if (heavy_reaches_all) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
@@ -42,6 +48,7 @@ inline void light_fence() noexcept {
   }
 }
 void heavy_fence() noexcept;
+inline bool light_fence_is_light() noexcept { return heavy_reaches_all; }
 #endif
 
 // `full`, or `small` for a checker, which has to reach the end of a queue or of a turn in few steps.

@@ -1,9 +1,11 @@
 // ticket_word.hpp - place in line and idle test in one fetch_add.
 //
-// Shape     word = ticket (38 bits) | closed (1 bit) | pending (25 bits)
+// Shape     word = ticket (37 bits) | kept (1 bit) | closed (1 bit) | pending (25 bits)
 //
 //             (t, -, 0)    idle; the next request has ticket t
 //             (t, -, n)    n requests accepted and not yet accounted for: one is being served
+//             (t, K, n)    the same, but what is being served is whatever one thread asks for, and perhaps
+//                          nothing just now: keeper.hpp
 //             (t, C, n)    closed; whoever comes now gives its count back
 //
 //           (t, -, n) --arrive-----> (t+1, -, n+1)  n = 0: the caller owns the section
@@ -11,6 +13,8 @@
 //           (t, C, n) --arrive-----> (t+1, C, n+1) --> (t+1, C, n)   refused
 //           (t, -, n) --account k--> (t, -, n-k)    by the owner; n = k: idle, do not touch again
 //           (t, -, n) --close------> (t+1, C, n+1)  like arrive, and nobody after it gets in
+//           (t, -, 1) --keep-------> (t, K, 1)      by the owner instead of account, if nobody has come since
+//           (t, K, n) --let_go-----> (t, -, n-1)    by whoever has taken it; n = 1: as account
 //
 //           Private to the owner (the thread between winning and leaving the section): head, the
 //           ticket whose turn it is; unaccounted and known, what it has not told the word yet.
@@ -58,7 +62,7 @@ class ticket_word {
 
   static constexpr std::uint64_t ticket_of(place p) noexcept { return p >> ticket_shift; }
 
-  // True if ticket a comes before ticket b. They are less than 2^25 apart, so 38 bits are plenty.
+  // True if ticket a comes before ticket b. They are less than 2^25 apart, so 37 bits are plenty.
   static constexpr bool before(std::uint64_t a, std::uint64_t b) noexcept {
     return static_cast<std::int64_t>((a - b) << ticket_shift) < 0;
   }
@@ -86,6 +90,13 @@ class ticket_word {
     mine.known = static_cast<std::uint32_t>((was & pending_mask) - 1);
     return false;
   }
+
+  // Instead of leave: the section stays with its owner. False: somebody has come meanwhile.
+  bool keep(place p, private_side& mine) noexcept;
+  // What it was kept for is over: as leave, by whoever owns it now.
+  bool let_go(private_side& mine) noexcept;
+  static bool found_kept(place p) noexcept { return (p & kept_bit) != 0; }
+  bool is_kept() const noexcept { return found_kept(word_.load(seq_cst)); }  // K4
 
   // The caller owns the section with the request that arrived at `p`, which is not done yet.
   static void begin(place p, private_side& mine) noexcept {
@@ -119,9 +130,10 @@ class ticket_word {
   std::size_t most_pending() const noexcept { return most_.load(relaxed); }
 
  private:
-  static constexpr int ticket_shift = 26;
+  static constexpr int ticket_shift = 27;
   static constexpr std::uint64_t pending_mask = (std::uint64_t{1} << 25) - 1;
   static constexpr std::uint64_t closed_bit = std::uint64_t{1} << 25;
+  static constexpr std::uint64_t kept_bit = std::uint64_t{1} << 26;
   static constexpr std::uint64_t one_ticket = std::uint64_t{1} << ticket_shift;
   static constexpr std::uint64_t ticket_mask = ~std::uint64_t{0} >> ticket_shift;
   // Leaves room for the arrivals that are under way when the limit is noticed.

@@ -225,6 +225,7 @@ class execution {
     // What the library leaves to the end of a thread (registry/chain.cpp, base/kept_token.cpp).
     turnstile::detail::drop(std::exchange(turnstile::detail::here().chain, nullptr));
     turnstile::detail::end_kept_tokens();
+    turnstile::detail::end_keeping();
     set_active(false);
     at(id).is = condition::done;
     for (int i = 0; i != threads_; ++i) {

@@ -110,6 +110,8 @@ struct steady_clock {
 // other's thread did before.
 inline void light_fence() noexcept { order_of_fences.fetch_add(1, acq_rel); }
 inline void heavy_fence() noexcept { order_of_fences.fetch_add(1, acq_rel); }
+inline void lightest_fence() noexcept { light_fence(); }
+inline bool light_fence_is_light() noexcept { return true; }
 
 inline void sleep_for(std::chrono::nanoseconds time) noexcept { schedule::pause(time); }
 

@@ -1,0 +1,161 @@
+// keeper.hpp - a section stays with the thread that keeps coming back to it, which then needs no atomic
+// read-modify-write to run a body there.
+//
+// Shape     A thread has one keeper, and keeps one section at most.
+//
+//             word = epoch (62 bits) | state
+//
+//               (e, free)   --keep--------> (e+1, kept)    by its thread, as the section's owner
+//               (e, kept)   --want--------> (e, wanted)    by anybody who waits in the section's line
+//               (e, wanted) --take--------> (e, taken)     by the same, if nobody is inside, or by its thread
+//               (e, kept)   --give_up-----> (e, taken)     by its thread
+//               (e, taken)  --forget------> (e, free)      by its thread, when it looks
+//
+//             open = the section, while it is kept and nobody is inside; else null. Written by its thread
+//                    alone.
+//
+//           Whoever makes `taken` owns the section. In the section, kept_by says whose it is, and a bit of the
+//           ticket word says that: what arrives sees it, publishes its request as ever, and then wants
+//           the section.
+//
+// Edges     K1  open.store(null), light_fence, word.load in enter; open.store(section), light_fence, word.load
+//               in leave  against  word CAS, heavy_fence, open.load in revoke: either its thread sees that
+//               the section is wanted, or the other one sees that somebody is inside. Who is inside looks
+//               again in the end. So a body never runs beside another owner, and the section is not
+//               left to nobody.
+//           K2  open.store(release) in leave -> open.load(acquire) in revoke: the bodies' effects, and the
+//               ring's private side, go to the next owner
+//           K3  word.store(release) in keep -> word.load(acquire) in seen_by: open and section
+//               kept_by: relaxed, before the ring's CAS(seq_cst) that sets the bit; read after the
+//               arrival's RMW(acquire) that shows it
+//           K4  the ring's CAS(seq_cst), special.load(seq_cst) in leave_or_keep  against  special RMW(seq_cst),
+//               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
+//               whoever keeps it, or takes it away from them. So enter does not look at that.
+//
+// Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
+//           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
+//           does not depend on the keeping thread: it may be stopped, asleep, busy with its own work, or
+//           gone. A waiter waits for the one body that is running at most, as in any section.
+//
+// Order     Who is queued has made `wanted` before anybody can know that it is: so what the keeping thread
+//           asks for later, it asks for behind it.
+//
+// Dangers   Once open is the section again its end may come at any moment: the thread looks at its own word
+//           then, not at the section. So keepers are in static storage and never freed. The epoch lets
+//           whoever comes late with an old look at the word change nothing.
+//           Whoever has published may be gone as well: revoke touches the keeper only, until it owns the section.
+//           A section may end while its thread gives it up: the end waits for the bit to go, which is the
+//           thread's next step.
+//
+// Proof     model keeping, test/schedule (keeping) with rules; test/section, test/stress (keeping)
+//
+// Source    biased locks and quickly reacquirable locks (Dice, Moir, Scherer, 2003; Russell, Detlefs, OOPSLA
+//           2006), with the asymmetric fence of membarrier(2). Revoking from the queue, and taking over as its
+//           next owner, is ours.
+#pragma once
+
+#include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/config.hpp>
+#include <turnstile/detail/threads.hpp>
+
+#include <cstdint>
+
+namespace turnstile::detail {
+
+class section_core;
+
+class alignas(cache_line) keeper {
+ public:
+  constexpr keeper() noexcept = default;
+  keeper(const keeper&) = delete;
+  keeper& operator=(const keeper&) = delete;
+
+  // What one look saw: enough to want this section later, and nothing else.
+  struct sight {
+    keeper* by = nullptr;
+    const section_core* section = nullptr;
+    std::uint64_t epoch = 0;
+    explicit operator bool() const noexcept { return by != nullptr; }
+  };
+
+  // By its thread.
+
+  // True: nobody is inside, and it was not taken when this thread last looked.
+  TURNSTILE_INLINE bool has(const section_core& s) const noexcept {
+    return open_.load(relaxed) == &s;
+  }
+  // After has. True: the caller is inside. False: it is wanted, or taken; see forget.
+  TURNSTILE_INLINE bool enter() noexcept {
+    open_.store(nullptr, relaxed);
+    lightest_fence();                         // K1
+    return word_.load(relaxed) == expected_;  // relaxed: its own, or it will not go in
+  }
+  // True: it is still kept. False: forget. The section may be gone then.
+  TURNSTILE_INLINE bool leave(section_core& s) noexcept {
+    open_.store(&s, release);  // K2
+    lightest_fence();          // K1
+    return word_.load(relaxed) == expected_;
+  }
+  // As the owner of `s`, by who keeps nothing: from now on it is inside, and goes out by leave.
+  void keep(section_core& s, std::uint64_t executions) noexcept;
+  bool keeps_something() const noexcept { return section_.load(relaxed) != nullptr; }
+  bool is_inside() const noexcept { return keeps_something() && open_.load(relaxed) == nullptr; }
+  // Keeps it no longer. The section, if the caller is its owner now.
+  section_core* forget() noexcept;
+  // The same if nobody wants it, or nobody is known to.
+  section_core* give_up() noexcept;
+
+  // By anybody.
+
+  // Nothing: `s` is not kept here any more. The section has to be there meanwhile.
+  sight seen_by(const section_core& s) noexcept;
+  enum class [[nodiscard]] revoked : std::uint8_t {
+    taken,   // the caller owns the section
+    inside,  // its thread does, and goes on with it
+    over,    // somebody else has become its owner
+  };
+  static revoked revoke(const sight& seen) noexcept;
+
+  // Whether keeping it is worth while: by the owner, every `bodies_in_a_turn` bodies of this thread.
+  bool has_come_back(const section_core& s, std::uint64_t executions, unsigned turns) noexcept;
+  std::uint64_t kept_since() const noexcept { return since_.load(relaxed); }
+
+  // From 1, and 0 for none.
+  static keeper& numbered(std::uint16_t n) noexcept;
+  std::uint16_t number() const noexcept;
+
+ private:
+  enum state : std::uint64_t { free, kept, wanted, taken };
+  static constexpr std::uint64_t states = 4;
+  static std::uint64_t in(std::uint64_t epoch, state s) noexcept { return epoch * states + s; }
+
+  bool take(std::uint64_t epoch, state from) noexcept;
+
+  atomic<const section_core*> open_{nullptr};
+  atomic<std::uint64_t> word_{0};
+  std::uint64_t expected_ = 0;  // the word while it is kept; only its thread
+  atomic<const section_core*> section_{nullptr};  // that is kept, wanted or taken
+  // Judging by them is all that is done with the following; only its thread writes them.
+  atomic<std::uint64_t> since_{0};        // executions of the section when it was kept
+  const section_core* candidate_ = nullptr;
+  std::uint64_t candidates_executions_ = 0;
+  std::uint32_t turns_ = 0;  // in a row that were the candidate's alone
+};
+
+// When a section is kept: after 2^n turns in a row that were one thread's alone. Taking it away costs about as
+// much as 1000 executions save (membarrier(2) interrupts the other cores), so n grows with each time that
+// it was taken away too soon. Variables for those who try or measure what happens: tests have it kept more
+// often, or never.
+struct keeping {
+  static inline constinit bool is_on = true;
+  static inline constinit unsigned most_patience = 12;
+  static constexpr std::uint64_t worth_it = 4096;  // executions
+};
+
+// This thread's, made when first asked for. Null: there is none left, or the machine has no cheap fence.
+keeper* keeper_of_this_thread() noexcept;
+
+// By the end of a thread. What it keeps stays so until it is wanted, or the keeper is another thread's.
+void end_keeping() noexcept;
+
+}  // namespace turnstile::detail

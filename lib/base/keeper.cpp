@@ -1,0 +1,132 @@
+// keeper.cpp - who keeps a section, and who takes it away. The protocol is in the header.
+
+#include <turnstile/detail/keeper.hpp>
+#include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/threads.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace turnstile::detail {
+
+namespace {
+
+// Of as many threads at the same time; the others keep nothing. Pages that nobody uses take no memory.
+constexpr std::uint16_t most_keepers = 1024;
+
+constinit keeper keepers[most_keepers];
+
+// The keepers of threads that have ended, and how many there are in all.
+struct spare_keepers {
+  mutex guard;
+  keeper* list[most_keepers]{};
+  std::uint16_t n = 0;
+  std::uint16_t made = 0;
+
+  keeper* take() noexcept {
+    const std::lock_guard lock(guard);
+    if (n != 0) return list[--n];
+    return made == most_keepers ? nullptr : &keepers[made++];
+  }
+  void put(keeper& k) noexcept {
+    const std::lock_guard lock(guard);
+    list[n++] = &k;
+  }
+};
+
+constinit spare_keepers spare;
+
+constinit thread_local bool keeps_no_more = false;
+
+struct end_of_keeper {
+  ~end_of_keeper() {
+    keeps_no_more = true;
+    end_keeping();
+  }
+};
+
+}  // namespace
+
+keeper& keeper::numbered(std::uint16_t n) noexcept { return keepers[n - 1]; }
+
+std::uint16_t keeper::number() const noexcept {
+  return static_cast<std::uint16_t>(this - keepers + 1);
+}
+
+void keeper::keep(section_core& s, std::uint64_t executions) noexcept {
+  const std::uint64_t epoch = word_.load(relaxed) / states + 1;
+  since_.store(executions, relaxed);
+  section_.store(&s, relaxed);
+  expected_ = in(epoch, kept);
+  word_.store(expected_, release);  // K3
+}
+
+bool keeper::take(std::uint64_t epoch, state from) noexcept {
+  std::uint64_t seen = in(epoch, from);
+  return word_.compare_exchange_strong(seen, in(epoch, taken), acq_rel, relaxed);
+}
+
+section_core* keeper::forget() noexcept {
+  const std::uint64_t epoch = expected_ / states;
+  const bool mine = take(epoch, wanted);
+  section_core* const s = const_cast<section_core*>(section_.load(relaxed));
+  open_.store(nullptr, relaxed);
+  section_.store(nullptr, relaxed);
+  expected_ = in(epoch, free);
+  word_.store(expected_, release);
+  return mine ? s : nullptr;
+}
+
+section_core* keeper::give_up() noexcept {
+  section_core* const s = const_cast<section_core*>(section_.load(relaxed));
+  if (s == nullptr) return nullptr;
+  const bool mine = take(expected_ / states, kept);
+  section_core* const wanted_one = forget();
+  return mine ? s : wanted_one;
+}
+
+keeper::sight keeper::seen_by(const section_core& s) noexcept {
+  const std::uint64_t word = word_.load(acquire);  // K3
+  const std::uint64_t state = word % states;
+  if (section_.load(relaxed) != &s || (state != kept && state != wanted)) return {};
+  return {this, &s, word / states};
+}
+
+keeper::revoked keeper::revoke(const sight& seen) noexcept {
+  keeper& k = *seen.by;
+  std::uint64_t word = in(seen.epoch, kept);
+  if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), seq_cst, relaxed) &&
+      word != in(seen.epoch, wanted)) {
+    return revoked::over;
+  }
+  if (&k != here().keeps) heavy_fence();  // K1
+  if (k.open_.load(acquire) != seen.section) return revoked::inside;  // K2
+  return k.take(seen.epoch, wanted) ? revoked::taken : revoked::over;
+}
+
+bool keeper::has_come_back(const section_core& s, std::uint64_t executions,
+                           unsigned turns) noexcept {
+  const bool alone = candidate_ == &s && executions == candidates_executions_ + bodies_in_a_turn;
+  candidate_ = &s;
+  candidates_executions_ = executions;
+  turns_ = alone ? turns_ + 1 : 0;
+  return turns_ >= turns;
+}
+
+keeper* keeper_of_this_thread() noexcept {
+  thread_state& mine = here();
+  if (mine.keeps != &keeps_nothing) return mine.keeps;
+  static thread_local end_of_keeper until_it_ends;
+  if (keeps_no_more || !light_fence_is_light()) return nullptr;
+  keeper* const k = spare.take();
+  if (k != nullptr) mine.keeps = k;
+  return k;
+}
+
+void end_keeping() noexcept {
+  keeper* const k = std::exchange(here().keeps, &keeps_nothing);
+  if (k != &keeps_nothing) spare.put(*k);
+}
+
+}  // namespace turnstile::detail

@@ -1,0 +1,132 @@
+// keeping.cpp - a section that stays with the thread that comes back to it. The protocol is in keeper.hpp.
+
+#include "strand/batch.hpp"
+
+#include <turnstile/detail/keeper.hpp>
+#include <turnstile/detail/section_core.hpp>
+
+#include <algorithm>
+
+namespace turnstile::detail {
+
+// By the owner, for the last time as what it was kept for; or for whoever takes it.
+void section_core::judge_keeping(std::uint64_t since) noexcept {
+  if (executions_.load(relaxed) - since < keeping::worth_it) {
+    patience_ = static_cast<std::uint8_t>(std::min<unsigned>(patience_ + 2u, keeping::most_patience));
+  } else if (patience_ != 0) {
+    patience_ = static_cast<std::uint8_t>(patience_ - 1);
+  }
+}
+
+void section_core::leave_or_keep(place p) noexcept {
+  if (!is_coming_back() || !keep(p)) {
+    if (!ring_.leave(p, mine_)) serve_next();
+  }
+}
+
+// What the thread keeps already it gives up first, and this one is kept the next time.
+bool section_core::is_coming_back() noexcept {
+  if (special() || !keeping::is_on) return false;
+  keeper* const k = keeper_of_this_thread();
+  if (k == nullptr || k->is_inside()) return false;
+  if (!k->has_come_back(*this, executions_.load(relaxed), 1u << patience_)) return false;
+  if (!k->keeps_something()) return true;
+  give_up_kept();
+  return false;
+}
+
+// False: somebody has come meanwhile.
+bool section_core::keep(place p) noexcept {
+  keeper& k = *here().keeps;
+  k.keep(*this, executions_.load(relaxed));
+  kept_by_.store(k.number(), relaxed);
+  if (!ring_.keep(p, mine_)) {
+    static_cast<void>(k.forget());  // the caller is the owner in any case
+    return false;
+  }
+  const bool is_special = special_.load(seq_cst) != 0;  // K4
+  if (!k.leave(*this)) {
+    stop_keeping(k);
+  } else if (is_special) {
+    give_up_kept();
+  }
+  return true;
+}
+
+// The calling thread goes on with it, as at any end.
+void section_core::stop_keeping(keeper& k) noexcept {
+  const std::uint64_t since = k.kept_since();
+  section_core* const s = k.forget();
+  if (s == nullptr) return;
+  s->judge_keeping(since);
+  if (!s->ring_.let_go(s->mine_)) s->serve_next();
+}
+
+// It is about something else, so who has come is served elsewhere.
+void section_core::give_up_kept() noexcept {
+  keeper& k = *here().keeps;
+  const std::uint64_t since = k.kept_since();
+  section_core* const s = k.give_up();
+  if (s == nullptr) return;
+  s->judge_keeping(since);
+  s->let_go_kept();
+}
+
+// By the owner. No user's code runs within this call.
+void section_core::let_go_kept() noexcept {
+  if (ring_.let_go(mine_)) return;
+  if (request* const next = next_awaited()) {
+    batch done;
+    done.keep_off();
+    pass_to_executor(*next, done);
+    done.deliver();
+  }
+}
+
+// After a look at the ring that showed it kept.
+keeper::sight section_core::seen_kept() const noexcept {
+  return keeper::numbered(kept_by_.load(relaxed)).seen_by(*this);
+}
+
+// True: the caller owns the section, and no keeper has it any more. It may be gone otherwise.
+bool section_core::take_from(const keeper::sight& seen) noexcept {
+  if (!seen || keeper::revoke(seen) != keeper::revoked::taken) return false;
+  judge_keeping(seen.by->kept_since());
+  return true;
+}
+
+after_publish section_core::publish_in_ring(request& r, place p, bool last) noexcept {
+  const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+  const after_publish what =
+      last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
+  if (what != after_publish::nothing || !take_from(seen)) return what;
+  return ring_.let_go(mine_) ? what : after_publish::take_over;  // never idle: `r` is in line
+}
+
+void section_core::take_away_kept() noexcept {
+  if (take_from(seen_kept())) let_go_kept();
+}
+
+// It is idle if its keeper is not inside.
+arrival section_core::try_arrive_kept(place& p) noexcept {
+  take_away_kept();
+  return ring_.try_arrive(p);
+}
+
+void section_core::end_kept() noexcept {
+  while (ring_.is_kept()) {
+    const keeper::sight seen = seen_kept();
+    switch (seen ? keeper::revoke(seen) : keeper::revoked::over) {
+      case keeper::revoked::taken: static_cast<void>(ring_.let_go(mine_)); return;
+      case keeper::revoked::inside: return;
+      case keeper::revoked::over: pause();  // it is just being given up
+    }
+  }
+}
+
+// Only to be shown.
+bool section_core::is_kept_unused() const noexcept {
+  return ring_.is_kept() && !keeper::numbered(kept_by_.load(relaxed)).is_inside();
+}
+
+}  // namespace turnstile::detail
