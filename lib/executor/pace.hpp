@@ -1,6 +1,6 @@
 // pace.hpp - how fast bodies of sections run on a thread: is there work between them worth sharing?
 //
-// A thread whose coroutines do little but run bodies is brisk: one body every 150 ns or faster. What it
+// A thread whose coroutines do little but run bodies is brisk: one body every 200 ns or faster. What it
 // serves for others then stays with it, and idle workers leave it alone, because a coroutine that runs
 // elsewhere would bring the section's lines over and wait for its turn there, at several times the
 // cost (bench/counter against bench/think; README.md, Decisions).
@@ -21,7 +21,7 @@ class pace {
   static constexpr std::chrono::milliseconds longest_look{1};
 
   static constexpr bool is_brisk(std::uint32_t bodies, steady_clock::duration time) noexcept {
-    return bodies * std::chrono::nanoseconds(150) >= time;
+    return bodies * std::chrono::nanoseconds(200) >= time;
   }
 
   // The first look after a long time only begins.

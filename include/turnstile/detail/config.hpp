@@ -57,4 +57,14 @@ inline void spin_hint() noexcept {
 #endif
 }
 
+// Tells the core that this line is about to be changed, so that it comes over once: not to be read, and then
+// again to be written. Where a compiler says it by itself, it has to be told that the machine can.
+inline void prefetch_to_write(const void* p) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(p)));
+#else
+  __builtin_prefetch(p, 1);
+#endif
+}
+
 }  // namespace turnstile::detail

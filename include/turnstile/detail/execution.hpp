@@ -48,6 +48,7 @@ class execution : protected section_request {
         return true;
       }
     }
+    section.prefetch();
     if (section.special()) [[unlikely]]
       return arrive_only();
     section_core::place line;

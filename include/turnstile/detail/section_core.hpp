@@ -153,6 +153,8 @@ class section_core : private job {
   // The same for one that was outside, by whoever lets it in.
   void let_in(stand_in& s) noexcept;
 
+  // What arrive is about to change, and special is read of before.
+  TURNSTILE_INLINE void prefetch() const noexcept { prefetch_to_write(&ring_); }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept {
     const arrival a = ring_.try_arrive(p);
