@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from .results import REFERENCE, RINGS, way_of
+from .results import REFERENCE, is_ours, ring_of, way_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,8 @@ def _row(view, results, case):
 
 def _row_order(row):
     contender, letters = row
-    return contender in RINGS, contender != REFERENCE, contender, _numbers_first(letters)
+    return (is_ours(contender), contender != REFERENCE, ring_of(contender), contender,
+            _numbers_first(letters))
 
 
 def _numbers_first(text):

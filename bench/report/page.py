@@ -2,54 +2,117 @@
 
 import html
 import pathlib
+import re
 
 from . import goals, grid, plots
 from .questions import VIEWS
-from .results import RINGS
+from .results import is_ours
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
 
 READING = (
-    "Each number is the median of the rounds, with the range from the lowest to the highest below "
-    "it. “× mutex” compares with std::mutex in the same process and the same round, “× limit” with "
-    "what the hardware allows at best: max(inside, (inside + outside) / cores), where inside and "
-    "outside are timed alone, in the same run. T threads, N clients, S sections, B body, W private "
-    "work, C choice of the section, K capacity of a buffer. Ratios carry over to other machines "
-    "better than times; two cores say nothing about what many cores do to a cache line.")
+    "Each number is the median of the rounds, next to it the lowest and the highest of them, and the "
+    "spread: half of that range, as a share of the median. “× mutex” compares with std::mutex in the "
+    "same process and the same round, “× limit” with what the hardware allows at best: max(inside, "
+    "(inside + outside) / cores), where inside and outside are timed alone, in the same run. “answer” "
+    "says in how many rounds the case found right what it had computed. T threads, N clients, S "
+    "sections, B body, W private work, C choice of the section, K capacity of a buffer. In the plots "
+    "ours is filled and bold, the field hollow. Ratios carry over to other machines better than times; "
+    "two cores say nothing about what many cores do to a cache line.")
+
+READING_BEFORE_AFTER = (
+    "Both builds were run in turn, round by round, and each ratio is after / before of one round: below "
+    "1 the later build takes less time. The interval of their median is one of order statistics, with "
+    "the confidence beside it, and p that of the sign test: they assume nothing about how times "
+    "scatter. A verdict is about one case alone; “stands among all” is what Holm's correction for the "
+    "number of cases leaves. In the plots what differs is filled and points to its side.")
 
 
 def write(path, context, results):
-    parts = [_head(), _context_table(context), f"<p>{html.escape(READING)}</p>", _goals(results)]
-    for view in VIEWS:
-        shown = grid.of(view, results)
-        if shown.cases:
-            parts.append(_section(view, shown, results))
-    parts.append("</body></html>\n")
-    path.write_text("\n".join(parts), encoding="utf-8")
+    views = [(view, shown) for view in VIEWS if (shown := grid.of(view, results)).cases]
+    header, rows = goals.table(results)
+    titles = [*(["Goals"] if rows else []), *(view.title for view, _ in views)]
+    _write(path, "turnstile, compared", titles,
+           [_paragraph(_goals_met(header, rows)) if rows else "", _facts(context),
+            _paragraph(READING), _contents(titles), _goals(header, rows),
+            *(_section(view, shown, results) for view, shown in views)])
 
 
-def _head():
+def write_before_after(path, context, comparison):
+    groups = list(comparison.questions().items())
+    if comparison.differing():
+        groups.insert(0, ("What differs", comparison.differing()))
+    if comparison.controls:
+        groups.append(("Controls", comparison.controls))
+    titles = [title for title, _ in groups]
+    _write(path, "turnstile, before and after", titles,
+           [*map(_paragraph, comparison.summary()), _facts(context),
+            _paragraph(READING_BEFORE_AFTER), _contents(titles),
+            *(_group(comparison, title, differences) for title, differences in groups)])
+
+
+def _write(path, title, titles, parts):
+    if len(set(map(_slug, titles))) != len(titles):
+        raise ValueError("two sections of the page have the same name")
+    path.write_text("\n".join([_head(title), *filter(None, parts), "</body></html>\n"]),
+                    encoding="utf-8")
+
+
+def _head(title):
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n'
-            f"<title>turnstile: comparison</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}"
-            "</style></head><body>\n<h1>turnstile, compared</h1>")
+            f"<title>{title}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}"
+            f"</style></head><body>\n<h1>{title}</h1>")
 
 
-def _context_table(context):
-    rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+def _facts(context):
+    """Where the numbers come from."""
+    rows = "".join(f'<tr><th scope="row">{html.escape(name)}</th><td>{_fact(name, value)}</td></tr>'
                    for name, value in context.items())
-    return f"<table><tbody>{rows}</tbody></table>"
+    return f"<table class=facts><tbody>{rows}</tbody></table>"
 
 
-def _goals(results):
-    header, rows = goals.table(results)
+def _fact(name, value):
+    text = html.escape(value)
+    return f"<code>{text}</code>" if name == "command" else text
+
+
+def _paragraph(text):
+    return f"<p>{html.escape(text)}</p>"
+
+
+def _slug(title):
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _contents(titles):
+    links = "".join(f'<li><a href="#{_slug(title)}">{html.escape(title)}</a></li>' for title in titles)
+    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
+
+
+def _heading(title):
+    """With a link to itself, for those who quote."""
+    return f'<h2 id="{_slug(title)}"><a href="#{_slug(title)}">{html.escape(title)}</a></h2>'
+
+
+def _goals_met(header, rows):
+    """How many, for each ring."""
+    said = []
+    for column, ring in enumerate(header[2:], start=2):
+        measured = [row[column] for row in rows if row[column] != "not measured"]
+        met = sum(not text.endswith("not met") for text in measured)
+        said.append(f"{ring} meets {met} of {len(measured)}")
+    return f"Goals: {', '.join(said)}."
+
+
+def _goals(header, rows):
     if not rows:
         return ""
-    body = "".join("<tr>" + f"<th>{html.escape(row[0])}</th>" + "".join(map(_goal_cell, row[1:]))
-                   + "</tr>" for row in rows)
-    return (f"<section><h2>Goals</h2><div class=wide><table>{_header(header)}<tbody>{body}</tbody>"
-            "</table></div></section>")
+    body = "".join(f'<tr><th scope="row">{html.escape(row[0])}</th>'
+                   f"{''.join(map(_goal_cell, row[1:]))}</tr>" for row in rows)
+    return (f"<section>{_heading('Goals')}<div class=wide><table>{_header(header)}"
+            f"<tbody>{body}</tbody></table></div></section>")
 
 
 def _goal_cell(text):
@@ -59,13 +122,19 @@ def _goal_cell(text):
 
 
 def _section(view, shown, results):
-    figure = ""
-    if plots.AVAILABLE:
-        figure = (f'<figure role="img" aria-label="{html.escape(view.title)}: the table as a plot">'
-                  f"{plots.draw(view, shown, results)}</figure>")
-    return (f"<section><h2>{html.escape(view.title)}</h2><p>{html.escape(view.says)}</p>{figure}"
-            f"<details open><summary>{html.escape(_unit(view))}</summary>"
-            f"<div class=wide>{_table(view, shown, results)}</div></details></section>")
+    figure = _figure(view.title, plots.draw(view, shown, results)) if plots.AVAILABLE else ""
+    return (f"<section>{_heading(view.title)}{_paragraph(view.says)}{figure}"
+            f"{_folded(_unit(view), _table(view, shown, results))}</section>")
+
+
+def _figure(title, svg):
+    return (f'<figure role="img" aria-label="{html.escape(title)}: the table as a plot">{svg}'
+            "</figure>")
+
+
+def _folded(summary, table):
+    return (f"<details open><summary>{html.escape(summary)}</summary><div class=wide>{table}</div>"
+            "</details>")
 
 
 def _unit(view):
@@ -74,34 +143,66 @@ def _unit(view):
 
 
 def _table(view, shown, results):
-    rows = []
-    for row in shown.rows:
-        cases = (shown.cases.get((row, panel)) for panel in shown.panels)
-        cells = "".join(_cell(view, results, case) for case in cases)
-        ours = " class=ours" if row[0] in RINGS else ""
-        rows.append(f"<tr{ours}><th>{html.escape(grid.label(row))}</th>{cells}</tr>")
-    return f"<table>{_header(['', *shown.panels])}<tbody>{''.join(rows)}</tbody></table>"
+    """A part for each panel, a row for each case."""
+    compared = dict.fromkeys(name for case in shown.cases.values()
+                             for name, _ in grid.ratios(view, results, case))
+    header = ["", *_number_names(view), *(f"× {name}" for name in compared), "answer"]
+    parts = [_header(header)]
+    for panel in shown.panels:
+        rows = [_row(grid.label(row), is_ours(row[0]), _cells(view, results, case, compared))
+                for row in shown.rows if (case := shown.cases.get((row, panel)))]
+        parts.append(_part(panel, len(header), rows))
+    return f"<table class=numbers>{''.join(parts)}</table>"
+
+
+def _part(title, width, rows):
+    named = f'<tr><th scope="rowgroup" colspan={width}>{html.escape(title)}</th></tr>' if title else ""
+    return f"<tbody>{named}{''.join(rows)}</tbody>"
+
+
+def _row(label, ours, cells):
+    inside = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+    return f'<tr{" class=ours" if ours else ""}><th scope="row">{html.escape(label)}</th>{inside}</tr>'
 
 
 def _header(names):
-    cells = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    cells = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in names)
     return f"<thead><tr>{cells}</tr></thead>"
 
 
-def _cell(view, results, case):
-    if case is None:
-        return "<td>–</td>"
+def _number_names(view):
+    """One number has its range and spread beside it; of several, the last has its range."""
+    if len(view.marks) == 1:
+        return ["median", "lowest to highest", "spread"]
+    return [*(mark.name for mark in view.marks), f"{view.marks[-1].name}, lowest to highest"]
+
+
+def _cells(view, results, case, compared):
     ranges = [results.range(case, mark.counter) for mark in view.marks]
-    median = " / ".join(f"{r.median:,.{view.places}f}" for r in ranges)
-    return f"<td>{median}<br><small>{_beside(view, results, case, ranges)}</small></td>"
-
-
-def _beside(view, results, case, ranges):
-    parts = []
+    last = ranges[-1]
+    cells = [f"{r.median:,.{view.places}f}" for r in ranges]
+    cells.append(f"{last.low:,.{view.places}f} to {last.high:,.{view.places}f}")
     if len(ranges) == 1:
-        parts.append(f"{ranges[0].low:,.{view.places}f} to {ranges[0].high:,.{view.places}f}")
-    else:
-        parts.append(f"{view.marks[-1].name} up to {ranges[-1].high:,.{view.places}f}")
-    parts += [f"{grid.short(ratio.median)} × {name}"
-              for name, ratio in grid.ratios(view, results, case)]
-    return "<br>".join(parts)
+        cells.append(f"±{(last.high - last.low) / 2 / (last.median or 1):.0%}")
+    ratios = dict(grid.ratios(view, results, case))
+    cells += [grid.short(ratios[name].median) if name in ratios else "–" for name in compared]
+    return [*cells, results.answer(case)]
+
+
+def _group(comparison, title, differences):
+    """The cases of a question, or of several, before and after."""
+    labels = [comparison.label(d) if d.case.question == title
+              else f"{d.case.question}/{comparison.label(d)}" for d in differences]
+    figure = _figure(title, plots.draw_ratios(title, labels, differences)) if plots.AVAILABLE else ""
+    header = ["", "before", "after", "ratio", "interval", "confidence", "p", "p, Holm", "verdict",
+              "answer"]
+    rows = [_row(label, d.ratio.differs(), _difference(d)) for label, d in zip(labels, differences)]
+    table = f"<table class=numbers>{_header(header)}{_part('', len(header), rows)}</table>"
+    return (f"<section>{_heading(title)}{figure}"
+            f"{_folded('ns per operation; p50 and p99 in microseconds', table)}</section>")
+
+
+def _difference(d):
+    return [f"{d.before.median:,.1f}", f"{d.after.median:,.1f}", f"{d.ratio.median:.3f}",
+            f"{d.ratio.low:.3f} to {d.ratio.high:.3f}", f"{d.ratio.confidence:.1%}",
+            f"{d.ratio.p:.2g}", f"{d.p_holm:.2g}", d.verdict_among_all(), d.answer]

@@ -4,7 +4,7 @@ import io
 import re
 
 from . import grid
-from .results import REFERENCE, RINGS
+from .results import REFERENCE, is_ours
 
 try:
     import matplotlib
@@ -19,19 +19,50 @@ COLOURS = {"ink": "#010203", "faint": "#040506", "ours": "#070809", "field": "#0
            "paper": "#0d0e0f"}
 
 
+ABREAST = 2  # panels: more would be too small on paper
+
+# What a verdict looks like in a plot without colours.
+VERDICT_SHAPES = {"faster": "<", "slower": ">", "no difference seen": "o", "too few rounds": "x"}
+
+
 def draw(view, shown, results):
-    """A row a contender, a panel a column of the table; shapes, not colours, tell marks apart."""
+    """A row a contender, a panel a part of the table; shapes, not colours, tell marks apart."""
     _set_style(view.title)
-    width = 3.2 + max(4.6, 2.6 * len(shown.panels))
-    height = 1.0 + 0.24 * len(shown.rows)
-    figure, axes = pyplot.subplots(1, len(shown.panels), sharey=True, squeeze=False,
-                                   figsize=(width, height), layout="constrained")
-    for axis, panel in zip(axes[0], shown.panels):
+    columns = min(ABREAST, len(shown.panels))
+    lines = -(-len(shown.panels) // columns)
+    figure, axes = pyplot.subplots(lines, columns, sharey=True, squeeze=False,
+                                   figsize=(3.2 + max(4.6, 2.6 * columns),
+                                            0.5 + lines * (0.5 + 0.24 * len(shown.rows))),
+                                   layout="constrained")
+    for axis, panel in zip(axes.flat, shown.panels):
         _draw_panel(axis, view, shown, panel, results)
-    _name_rows(axes[0][0], shown)
+    for axis in axes.flat[len(shown.panels):]:
+        axis.set_visible(False)
+    for first_of_line in axes[:, 0]:
+        _name_rows(first_of_line, [(grid.label(row), is_ours(row[0])) for row in shown.rows])
     figure.supxlabel(view.unit, fontsize=9)
     if view.ratios or len(view.marks) > 1:
         _draw_legend(figure, view)
+    return _svg_of(figure)
+
+
+def draw_ratios(title, labels, differences):
+    """A row a case, with the ratio after / before and its interval; filled is what differs."""
+    _set_style(title)
+    figure, axis = pyplot.subplots(figsize=(7.8, 1.0 + 0.24 * len(labels)), layout="constrained")
+    axis.axvline(1, color=COLOURS["ink"], linewidth=0.9, linestyle="--")
+    for y, difference in enumerate(differences):
+        ratio, differs = difference.ratio, difference.ratio.differs()
+        colour = COLOURS["ours" if differs else "field"]
+        axis.plot([ratio.low, ratio.high], [y, y], color=colour, linewidth=1)
+        axis.plot([ratio.median], [y], VERDICT_SHAPES[difference.verdict()], color=colour,
+                  markersize=5, markerfacecolor=colour if differs else COLOURS["paper"])
+    if max(d.ratio.high for d in differences) > 2 * min(d.ratio.low for d in differences):
+        _scale_log(axis)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="y", color=COLOURS["faint"], linewidth=0.4)
+    _name_rows(axis, [(label, d.ratio.differs()) for label, d in zip(labels, differences)])
+    axis.set_xlabel("time after / time before")
     return _svg_of(figure)
 
 
@@ -40,6 +71,7 @@ def _set_style(salt):
     pyplot.rcdefaults()
     pyplot.rcParams.update({
         "svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 9, "text.color": ink,
+        "font.sans-serif": ["DejaVu Sans"],
         "axes.edgecolor": COLOURS["faint"], "axes.labelcolor": ink, "xtick.color": ink,
         "ytick.color": ink, "figure.facecolor": "none", "axes.facecolor": "none",
         "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
@@ -54,7 +86,7 @@ def _draw_panel(axis, view, shown, panel, results):
         case = shown.cases.get((row, panel))
         if case is not None:
             ranges = [results.range(case, mark.counter) for mark in view.marks]
-            _draw_row(axis, y, view, ranges, row[0] in RINGS)
+            _draw_row(axis, y, view, ranges, is_ours(row[0]))
     if view.ratios:
         _draw_references(axis, shown, panel, results)
     if view.linear:
@@ -69,7 +101,7 @@ def _scale_log(axis):
     subs = (1, 2, 5) if high < 300 * low else (1,)
     axis.xaxis.set_major_locator(ticker.LogLocator(subs=subs))
     axis.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
-    axis.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axis.xaxis.set_minor_locator(ticker.NullLocator())
 
 
 def _draw_row(axis, y, view, ranges, ours):
@@ -92,11 +124,12 @@ def _draw_references(axis, shown, panel, results):
         axis.axvline(min(limits), color=COLOURS["ink"], linewidth=0.9, linestyle=":")
 
 
-def _name_rows(axis, shown):
-    axis.set_yticks(range(len(shown.rows)), [grid.label(row) for row in shown.rows])
-    axis.set_ylim(len(shown.rows) - 0.5, -0.5)
-    for text, row in zip(axis.get_yticklabels(), shown.rows):
-        if row[0] in RINGS:
+def _name_rows(axis, names):
+    """The names, and whether each is to be seen first."""
+    axis.set_yticks(range(len(names)), [name for name, _ in names])
+    axis.set_ylim(len(names) - 0.5, -0.5)
+    for text, (_, first) in zip(axis.get_yticklabels(), names):
+        if first:
             text.set_fontweight("bold")
             text.set_color(COLOURS["ours"])
 
@@ -121,6 +154,11 @@ def _svg_of(figure):
     svg = text.getvalue()
     svg = svg[svg.index("<svg"):]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # the same in every plot of the page
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", svg)
+    svg = re.sub(r"font: 700 ([^;]*)", r"font: \1; font-weight: 700", svg)  # not all read the former
+    svg = re.sub(r"\s*\n\s*", " ", svg).replace("> <", "><")
     for name, colour in COLOURS.items():
         svg = svg.replace(colour, f"var(--{name})")
     return svg

@@ -7,6 +7,10 @@ import statistics
 REFERENCE = "std_mutex"
 RINGS = ("turnstile", "turnstile_inbox", "turnstile_cycle")
 
+# What Google Benchmark says of every case, and says nothing here.
+_ALWAYS_THE_SAME = {"family_index", "per_family_instance_index", "repetitions", "repetition_index",
+                    "threads", "iterations"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -34,6 +38,10 @@ class Case:
 def ring_of(contender):
     """The ring that its name begins with, or nothing."""
     return max((ring for ring in RINGS if contender.startswith(ring)), key=len, default="")
+
+
+def is_ours(contender):
+    return bool(ring_of(contender))
 
 
 def way_of(contender):
@@ -64,11 +72,30 @@ class Results:
         for measured in report:
             case = Case.named(measured["name"])
             self._homes.setdefault(case, executable)
-            counters = {k: v for k, v in measured.items() if isinstance(v, (int, float))}
+            counters = {name: value for name, value in measured.items()
+                        if isinstance(value, (int, float)) and name not in _ALWAYS_THE_SAME}
             self._rounds[executable, case][number] = counters
+
+    @classmethod
+    def of_raw(cls, cases):
+        """What raw() gave."""
+        results = cls()
+        for said in cases:
+            case = Case(said["question"], said["contender"], tuple(sorted(said["letters"].items())))
+            results._homes.setdefault(case, said["executable"])
+            results._rounds[said["executable"], case] = {
+                int(number): counters for number, counters in said["rounds"].items()}
+        return results
 
     def cases(self, question):
         return [case for case in self._homes if case.question == question]
+
+    def all_cases(self):
+        return list(self._homes)
+
+    def home(self, case):
+        """The executable whose numbers of the case are shown, or None."""
+        return self._homes.get(case)
 
     def contenders(self):
         return list(dict.fromkeys(case.contender for case in self._homes))
@@ -80,9 +107,18 @@ class Results:
                 return case
         return None
 
+    def values(self, case, counter):
+        """By round."""
+        return {number: c[counter] for number, c in self._of(case).items() if counter in c}
+
     def range(self, case, counter):
-        values = [c[counter] for c in self._of(case).values() if counter in c]
-        return Range.of(values)
+        return Range.of(list(self.values(case, counter).values()))
+
+    def answer(self, case):
+        """In how many rounds it was found right."""
+        rounds = len(self._rounds[self._homes[case], case])
+        right = len(self._of(case))
+        return f"{'right' if right == rounds else 'WRONG'}, {right} of {rounds}"
 
     def against_limit(self, case):
         values = [c["ns_per_op"] / c["limit_ns"] for c in self._of(case).values()
@@ -114,4 +150,7 @@ class Results:
         return Range.of(ratios)
 
     def _of(self, case):
-        return self._rounds[self._homes[case], case]
+        """Its rounds, without those that have no time because the answer was wrong."""
+        return {number: counters
+                for number, counters in self._rounds[self._homes[case], case].items()
+                if not counters.get("error_occurred")}

@@ -17,6 +17,36 @@ def print_all(results):
     _print_goals(results)
 
 
+LEGEND_BEFORE_AFTER = """\
+Medians before and after, the median of the ratios after / before of each round, and an interval
+for it by order statistics, of 95 % or more."""
+
+
+def print_before_after(comparison):
+    print(f"\n{LEGEND_BEFORE_AFTER}")
+    for question, differences in comparison.questions().items():
+        _print_differences(comparison, question, differences)
+    controls = [d for d in comparison.controls if d.ratio.differs()]
+    if controls:
+        _print_differences(comparison, "Controls that differ", controls)
+    print()
+    for sentence in comparison.summary():
+        print(sentence)
+    for d in comparison.differing():
+        print(f"  {d.ratio.median:.3f}  {d.case.question}/{comparison.label(d)}: {d.verdict_among_all()}")
+
+
+def _print_differences(comparison, title, differences):
+    print(f"\n{title}")
+    _print_columns([["", "before", "after", "ratio", "interval", "p", "verdict"],
+                    *([comparison.label(d), *_difference(d)] for d in differences)])
+
+
+def _difference(d):
+    return [f"{d.before.median:,.1f}", f"{d.after.median:,.1f}", f"{d.ratio.median:.3f}",
+            f"{d.ratio.low:.3f} to {d.ratio.high:.3f}", f"{d.ratio.p:.2g}", d.verdict_among_all()]
+
+
 def _print_view(view, shown, results):
     print(f"\n{view.title}: {view.says}")
     names = " / ".join(mark.name for mark in view.marks if mark.name)

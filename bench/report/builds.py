@@ -1,0 +1,56 @@
+"""What a build folder says about itself."""
+
+import json
+import pathlib
+import subprocess
+
+from . import machine
+
+
+def describe(build, executables):
+    """Compiler, build type, commit and contenders left out."""
+    said = [exe.context(1) for exe in executables]
+    together = lambda name: "; ".join(dict.fromkeys(s[name] for s in said if s.get(name)))
+    return {
+        "compiler": together("compiler"),
+        "build": ", ".join(part for part in (together("build"), _options(build)) if part),
+        "commit": machine.commit(_source(build)) + _doubt(build, executables),
+        "left out": together("left_out"),
+    }
+
+
+def sentence(build, executables):
+    said = describe(build, executables)
+    return f"{build}: {said['compiler']}, {said['build']}, commit {said['commit']}"
+
+
+def _read(build, name):
+    """One of the files in which Meson tells of a build, or None."""
+    try:
+        return json.loads((pathlib.Path(build) / "meson-info" / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _options(build):
+    known = {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
+    return " ".join(part for part in (
+        f"-O{known['optimization']}" if "optimization" in known else "",
+        *known.get("cpp_args", ())) if part)
+
+
+def _source(build):
+    """The tree it was built from; this one if it does not say."""
+    said = _read(build, "meson-info.json") or {}
+    return said.get("directories", {}).get("source") or pathlib.Path(__file__).resolve().parent
+
+
+def _doubt(build, executables):
+    """Whether the tree has changed since the executables were built."""
+    names = [f"bench/{exe.name}" for exe in executables]
+    try:
+        dry_run = subprocess.run(["ninja", "-C", str(build), "-n", *names], capture_output=True,
+                                 text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return "" if "no work to do" in dry_run.stdout else ", but the executables are older than the tree"

@@ -1,0 +1,262 @@
+#!/usr/bin/python3
+"""What the benchmark report says of rounds that are made up, so that what is right is known."""
+
+import html.parser
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True  # the source tree stays as it is
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+
+from report import page, paired, tsv  # noqa: E402
+from report.before_after import Comparison  # noqa: E402
+from report.results import Results  # noqa: E402
+
+
+def name(question, contender, clients):
+    return f"{question}/{contender}/T:2/N:{clients}/S:1/B:tiny/W:none/iterations:1/manual_time"
+
+
+def measured(case, time, **counters):
+    return {"name": case, "ns_per_op": time, "against": 2.0, "clients_are_threads": 0.0,
+            "limit_ns": 10.0, **counters}
+
+
+def made_up(rounds, factor=None, scatter=0.05, seed=1):
+    """Twenty cases of ours, of which `factor` changes some, and std::mutex."""
+    dice = random.Random(seed)
+    results = Results()
+    for number in range(rounds):
+        report = [measured(name("counter", "std_mutex", 2), 50 * dice.lognormvariate(0, scatter),
+                           clients_are_threads=1.0)]
+        for clients in range(20):
+            time = 100 * dice.lognormvariate(0, scatter) * (factor or {}).get(clients, 1)
+            report.append(measured(name("counter", "turnstile", clients), time))
+        results.add("bench_turnstile", number, report)
+    return results
+
+
+class Statistics(unittest.TestCase):
+    def test_the_interval_is_of_order_statistics(self):
+        for pairs, outside, confidence in ((5, 0, 0.9375), (6, 0, 0.96875), (9, 1, 0.9609375),
+                                           (16, 3, 0.978729248046875)):
+            low, high, sure = paired.interval([float(n) for n in range(pairs)])
+            self.assertEqual((low, high, sure), (outside, pairs - 1 - outside, confidence))
+
+    def test_one_pair_says_nothing(self):
+        self.assertEqual(paired.interval([1.5]), (1.5, 1.5, 0.0))
+        self.assertEqual(paired.sign_test([1.5]), 1)
+        self.assertFalse(paired.Estimate.of([1.5]).differs())
+
+    def test_the_sign_test_is_exact(self):
+        self.assertEqual(paired.sign_test([2.0] * 6), 2 / 64)
+        self.assertEqual(paired.sign_test([2.0] * 6 + [1.0] * 3), 2 / 64)
+        self.assertEqual(paired.sign_test([0.5, 2.0]), 1)
+        self.assertEqual(paired.sign_test([1.0, 1.0]), 1)
+
+    def test_interval_and_sign_test_say_the_same(self):
+        dice = random.Random(7)
+        for _ in range(500):
+            estimate = paired.Estimate.of([dice.lognormvariate(0.2, 0.4) for _ in range(14)])
+            self.assertEqual(estimate.differs(), estimate.p <= 1 - paired.CONFIDENCE)
+
+    def test_the_interval_covers_as_often_as_it_says(self):
+        dice = random.Random(3)
+        covered = 0
+        for _ in range(4000):
+            low, high, sure = paired.interval([dice.expovariate(1) for _ in range(16)])
+            covered += low <= 0.6931 <= high  # the median of that
+        self.assertAlmostEqual(covered / 4000, sure, delta=0.01)
+
+    def test_holm(self):
+        for found, right in zip(paired.holm([0.01, 0.04, 0.03]), (0.03, 0.06, 0.06)):
+            self.assertAlmostEqual(found, right)
+        self.assertEqual(paired.holm([]), [])
+
+    def test_rounds_needed_are_enough_and_no_more(self):
+        for cases in (1, 20, 99, 400):
+            rounds = paired.rounds_needed(cases)
+            self.assertLessEqual(cases * paired.sign_test([2.0] * rounds), 0.05 + 1e-12)
+            self.assertGreater(cases * paired.sign_test([2.0] * (rounds - 1)), 0.05)
+
+
+class BeforeAndAfter(unittest.TestCase):
+    def test_the_same_twice_does_not_differ(self):
+        comparison = Comparison(made_up(16, seed=1), made_up(16, seed=2))
+        self.assertEqual(len(comparison.ours), 20)
+        self.assertEqual([d for d in comparison.ours if d.stands()], [])
+        self.assertLessEqual(len(comparison.differing()), 3)
+
+    def test_what_is_different_is_found_and_nothing_else(self):
+        comparison = Comparison(made_up(16, seed=1), made_up(16, {3: 0.5, 7: 2.0}, seed=2))
+        standing = {d.case.letter("N"): d.verdict() for d in comparison.ours if d.stands()}
+        self.assertEqual(standing, {"3": "faster", "7": "slower"})
+        self.assertEqual(comparison.differing()[0].verdict_among_all(), "slower, stands among all")
+
+    def test_too_few_rounds_say_so(self):
+        comparison = Comparison(made_up(3), made_up(3, {3: 0.1}))
+        self.assertEqual({d.verdict() for d in comparison.ours}, {"too few rounds"})
+
+    def test_the_mutex_is_a_control_and_not_ours(self):
+        comparison = Comparison(made_up(6, seed=1), made_up(6, seed=2))
+        self.assertEqual([d.case.contender for d in comparison.controls], ["std_mutex"])
+
+    def test_what_is_in_one_alone_is_named(self):
+        more = made_up(6)
+        more.add("bench_turnstile", 0, [measured(name("counter", "turnstile_new", 1), 1.0)])
+        comparison = Comparison(made_up(6), more)
+        self.assertEqual(len(comparison.only_after), 1)
+        self.assertIn("Only in after", comparison.summary()[-1])
+
+
+class Outputs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def check_page(self, path):
+        text = path.read_text(encoding="utf-8")
+        self.assertNotRegex(text, "https?:|@import|<script|<link")
+        checker = Checker()
+        checker.feed(text)
+        checker.close()
+        self.assertEqual(checker.wrong, [])
+        self.assertEqual(checker.open, [])
+        self.assertEqual(checker.targets - checker.ids, set())
+        return text
+
+    def test_the_page_stands_alone(self):
+        page.write(self.folder / "a.html", {"command": "a <b>"}, made_up(3))
+        text = self.check_page(self.folder / "a.html")
+        self.assertIn("right, 3 of 3", text)
+        self.assertIn("a &lt;b&gt;", text)
+
+    def test_a_wrong_answer_is_on_the_page(self):
+        results = made_up(2)
+        results.add("bench_turnstile", 2, [{"name": name("counter", "turnstile", 3),
+                                            "error_occurred": True}])
+        page.write(self.folder / "a.html", {}, results)
+        self.assertIn("WRONG, 2 of 3", self.check_page(self.folder / "a.html"))
+
+    def test_the_page_of_two_builds_stands_alone(self):
+        comparison = Comparison(made_up(16), made_up(16, {3: 0.5}, seed=2))
+        page.write_before_after(self.folder / "a.html", {}, comparison)
+        self.assertIn("faster, stands among all", self.check_page(self.folder / "a.html"))
+
+    def test_a_row_of_values_for_each_number_of_each_case(self):
+        tsv.write(self.folder / "a.tsv", made_up(3))
+        header, *rows = self.read_tsv("a.tsv")
+        self.assertEqual(tuple(header), tsv.COLUMNS)
+        self.assertEqual(len(rows), 21)
+        self.assertEqual({len(row) for row in rows}, {len(header)})
+        self.assertEqual({row[header.index("answer")] for row in rows}, {"right, 3 of 3"})
+
+    def test_values_of_two_builds(self):
+        comparison = Comparison(made_up(16), made_up(16, {3: 0.5}, seed=2))
+        tsv.write_before_after(self.folder / "a.tsv", comparison)
+        header, *rows = self.read_tsv("a.tsv")
+        self.assertEqual(tuple(header), tsv.COLUMNS_BEFORE_AFTER)
+        self.assertEqual(len(rows), 21)
+        self.assertEqual({len(row) for row in rows}, {len(header)})
+
+    def test_the_numbers_can_be_shown_again(self):
+        raw = made_up(3).raw()
+        numbers = {"context": {"other programs": "slept"}, "cases": raw}
+        (self.folder / "a.json").write_text(json.dumps(numbers), encoding="utf-8")
+        subprocess.run([sys.executable, BENCH / "compare.py", "--from", self.folder / "a.json",
+                        "--tsv", self.folder / "a.tsv"], check=True, capture_output=True)
+        self.assertEqual(len(self.read_tsv("a.tsv")), 22)
+
+    def read_tsv(self, file):
+        lines = (self.folder / file).read_text(encoding="utf-8").splitlines()
+        return [line.split("\t") for line in lines]
+
+
+# Stands for an executable of a build: one case, and the time it is told.
+EXECUTABLE = """#!/usr/bin/python3
+import json, pathlib, sys
+said = dict(a.split("=", 1) for a in sys.argv[1:] if "=" in a)
+with pathlib.Path("{log}").open("a") as log:
+    log.write("{time}\\n" * ("--context" not in sys.argv))
+if "--benchmark_out" in said:
+    case = {{"name": "counter/turnstile/T:2/N:2/S:1/B:tiny/W:none", "ns_per_op": {time}.0,
+            "against": 2.0, "clients_are_threads": 0.0}}
+    pathlib.Path(said["--benchmark_out"]).write_text(json.dumps({{"benchmarks": [case]}}))
+"""
+
+
+class TwoBuilds(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def add(self, build, name, time):
+        path = self.folder / build / "bench" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(EXECUTABLE.format(log=self.folder / "log", time=time), encoding="utf-8")
+        path.chmod(0o755)
+
+    def compare(self, *more):
+        return subprocess.run(
+            [sys.executable, BENCH / "compare.py", "--build", self.folder / "new", "--before",
+             self.folder / "old", *more], capture_output=True, text=True, check=False)
+
+    def test_they_run_in_turn_and_what_is_in_one_is_named(self):
+        self.add("old", "bench_turnstile", 100)
+        self.add("new", "bench_turnstile", 50)
+        self.add("new", "bench_device", 50)
+        run = self.compare("--rounds", "6", "--json", self.folder / "a.json")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("1 faster and 0 slower remain", run.stdout)
+        self.assertIn("bench_device (only after)", run.stdout)
+        log = (self.folder / "log").read_text(encoding="utf-8").split()
+        self.assertEqual(log, ["100", "50", "50", "100"] * 3)
+        again = subprocess.run([sys.executable, BENCH / "compare.py", "--from",
+                                self.folder / "a.json"], capture_output=True, text=True, check=True)
+        self.assertIn("0.500", again.stdout)
+
+    def test_nothing_in_common_is_an_error(self):
+        self.add("old", "bench_turnstile", 100)
+        self.add("new", "bench_device", 50)
+        run = self.compare()
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("nothing to compare", run.stderr)
+
+
+class Checker(html.parser.HTMLParser):
+    """Whether each tag is closed in its turn, each id is there once, and each link leads to one."""
+
+    NEVER_CLOSED = {"meta", "br"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.ids, self.targets = [], [], set(), set()
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in self.NEVER_CLOSED:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        said = dict(attrs)
+        if said.get("id") in self.ids:
+            self.wrong.append(said["id"])
+        self.ids |= {said["id"]} if "id" in said else set()
+        self.targets |= {said["href"].removeprefix("#")} if "href" in said else set()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append((tag, self.getpos()))
+
+
+if __name__ == "__main__":
+    unittest.main()
