@@ -17,6 +17,7 @@ sys.path.insert(0, str(BENCH))
 
 from report import page, paired, tsv  # noqa: E402
 from report.before_after import Comparison  # noqa: E402
+from report.questions import VIEWS  # noqa: E402
 from report.results import Results  # noqa: E402
 
 
@@ -132,6 +133,10 @@ class Outputs(unittest.TestCase):
         self.assertEqual(checker.open, [])
         self.assertEqual(checker.targets - checker.ids, set())
         return text
+
+    def test_no_two_tables_have_the_same_title(self):
+        titles = [view.title.lower() for view in VIEWS]
+        self.assertEqual(len(set(titles)), len(titles))
 
     def test_the_page_stands_alone(self):
         page.write(self.folder / "a.html", {"command": "a <b>"}, made_up(3))
