@@ -17,13 +17,15 @@ inline bool can_be_kept() {
   return turnstile::detail::section_ring::can_be_kept && turnstile::detail::light_fence_is_light();
 }
 
-// And nobody has taken it away.
-inline bool kept_here(const turnstile::critical_section& cs) {
+// By that thread, and nobody has taken it away.
+inline bool kept_by(turnstile::detail::keeper& who, const turnstile::critical_section& cs) {
   // There is nothing else in it.
   static_assert(sizeof(cs) == sizeof(turnstile::detail::section_core));
   const void* const core = &cs;
-  return static_cast<bool>(turnstile::detail::here().keeps->seen_by(
-      *static_cast<const turnstile::detail::section_core*>(core)));
+  return static_cast<bool>(who.seen_by(*static_cast<const turnstile::detail::section_core*>(core)));
+}
+inline bool kept_here(const turnstile::critical_section& cs) {
+  return kept_by(*turnstile::detail::here().keeps, cs);
 }
 
 // Enough for a fresh section, wherever this thread is in its turn and whatever it keeps: two turns and what
