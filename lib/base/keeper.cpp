@@ -62,28 +62,33 @@ void keeper::keep(section_core& s, std::uint64_t executions) noexcept {
   word_.store(expected_, release);  // K3
 }
 
-bool keeper::take(std::uint64_t epoch, state from) noexcept {
+bool keeper::change(std::uint64_t epoch, state from, state to) noexcept {
   std::uint64_t seen = in(epoch, from);
-  return word_.compare_exchange_strong(seen, in(epoch, taken), acq_rel, relaxed);
+  return word_.compare_exchange_strong(seen, in(epoch, to), acq_rel, relaxed);
 }
 
 section_core* keeper::forget() noexcept {
   const std::uint64_t epoch = expected_ / states;
-  const bool mine = take(epoch, wanted);
+  const bool mine = change(epoch, wanted, taken);
   section_core* const s = const_cast<section_core*>(section_.load(relaxed));
   open_.store(nullptr, relaxed);
   section_.store(nullptr, relaxed);
   expected_ = in(epoch, free);
-  word_.store(expected_, release);
+  word_.store(expected_, release);  // K5
   return mine ? s : nullptr;
 }
 
 section_core* keeper::give_up() noexcept {
   section_core* const s = const_cast<section_core*>(section_.load(relaxed));
   if (s == nullptr) return nullptr;
-  const bool mine = take(expected_ / states, kept);
-  section_core* const wanted_one = forget();
-  return mine ? s : wanted_one;
+  const std::uint64_t epoch = expected_ / states;
+  if (change(epoch, kept, given) || change(epoch, wanted, given)) return s;
+  static_cast<void>(forget());
+  return nullptr;
+}
+
+bool keeper::gives(const section_core& s) const noexcept {
+  return word_.load(acquire) % states == given && section_.load(relaxed) == &s;  // K5
 }
 
 keeper::sight keeper::seen_by(const section_core& s) noexcept {
@@ -102,7 +107,7 @@ keeper::revoked keeper::revoke(const sight& seen) noexcept {
   }
   if (&k != here().keeps) heavy_fence();  // K1
   if (k.open_.load(acquire) != seen.section) return revoked::inside;  // K2
-  return k.take(seen.epoch, wanted) ? revoked::taken : revoked::over;
+  return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;
 }
 
 bool keeper::has_come_back(const section_core& s, std::uint64_t executions,

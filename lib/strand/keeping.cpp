@@ -70,6 +70,7 @@ void section_core::give_up_kept() noexcept {
   if (s == nullptr) return;
   s->judge_keeping(since);
   s->let_go_kept();
+  static_cast<void>(k.forget());
 }
 
 // By the owner. No user's code runs within this call.
@@ -113,14 +114,19 @@ arrival section_core::try_arrive_kept(place& p) noexcept {
   return ring_.try_arrive(p);
 }
 
+// Who is inside breaks the contract, which the caller finds, unless its thread is just letting it go.
 void section_core::end_kept() noexcept {
-  while (ring_.is_kept()) {
+  bool is_inside = false;
+  while (!is_inside && ring_.is_kept()) {
     const keeper::sight seen = seen_kept();
     switch (seen ? keeper::revoke(seen) : keeper::revoked::over) {
-      case keeper::revoked::taken: static_cast<void>(ring_.let_go(mine_)); return;
-      case keeper::revoked::inside: return;
-      case keeper::revoked::over: pause();  // it is just being given up
+      case keeper::revoked::taken: static_cast<void>(ring_.let_go(mine_)); break;
+      case keeper::revoked::inside: is_inside = true; break;
+      case keeper::revoked::over: pause();
     }
+  }
+  if (const std::uint16_t n = kept_by_.load(relaxed); n != 0) {
+    while (keeper::numbered(n).gives(*this)) pause();
   }
 }
 

@@ -3,18 +3,19 @@
 //
 // Shape     A thread has one keeper, and keeps one section at most.
 //
-//             word = epoch (62 bits) | state
+//             word = epoch (61 bits) | state
 //
 //               (e, free)   --keep--------> (e+1, kept)    by its thread, as the section's owner
 //               (e, kept)   --want--------> (e, wanted)    by anybody who waits in the section's line
 //               (e, wanted) --take--------> (e, taken)     by the same, if nobody is inside, or by its thread
-//               (e, kept)   --give_up-----> (e, taken)     by its thread
+//               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
 //               (e, taken)  --forget------> (e, free)      by its thread, when it looks
+//               (e, given)  --forget------> (e, free)      by its thread, when it has let the section go
 //
 //             open = the section, while it is kept and nobody is inside; else null. Written by its thread
 //                    alone.
 //
-//           Whoever makes `taken` owns the section. In the section, kept_by says whose it is, and a bit of the
+//           Whoever makes `taken` or `given` owns the section. In the section, kept_by says whose it is, and a bit of the
 //           ticket word says that: what arrives sees it, publishes its request as ever, and then wants
 //           the section.
 //
@@ -31,6 +32,7 @@
 //           K4  the ring's CAS(seq_cst), special.load(seq_cst) in leave_or_keep  against  special RMW(seq_cst),
 //               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
 //               whoever keeps it, or takes it away from them. So enter does not look at that.
+//           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section
 //
 // Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
 //           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
@@ -44,8 +46,9 @@
 //           then, not at the section. So keepers are in static storage and never freed. The epoch lets
 //           whoever comes late with an old look at the word change nothing.
 //           Whoever has published may be gone as well: revoke touches the keeper only, until it owns the section.
-//           A section may end while its thread gives it up: the end waits for the bit to go, which is the
-//           thread's next step.
+//           A thread that gives a section up has no request in it, so nothing else keeps the section from ending
+//           meanwhile: the end waits for the bit to go, and then for `given` to be over. That waits for a few
+//           steps of another thread, in which no user's code runs.
 //
 // Proof     model keeping, test/schedule (keeping) with rules; test/section, test/stress (keeping)
 //
@@ -102,7 +105,7 @@ class alignas(cache_line) keeper {
   bool is_inside() const noexcept { return keeps_something() && open_.load(relaxed) == nullptr; }
   // Keeps it no longer. The section, if the caller is its owner now.
   section_core* forget() noexcept;
-  // The same if nobody wants it, or nobody is known to.
+  // The same, by a thread that has no request there. It forgets it when it has let it go.
   section_core* give_up() noexcept;
 
   // By anybody.
@@ -115,6 +118,8 @@ class alignas(cache_line) keeper {
     over,    // somebody else has become its owner
   };
   static revoked revoke(const sight& seen) noexcept;
+  // Its thread is still letting `s` go. By the end of that, which has seen that it is not kept.
+  bool gives(const section_core& s) const noexcept;
 
   // Whether keeping it is worth while: by the owner, every `bodies_in_a_turn` bodies of this thread.
   bool has_come_back(const section_core& s, std::uint64_t executions, unsigned turns) noexcept;
@@ -125,11 +130,11 @@ class alignas(cache_line) keeper {
   std::uint16_t number() const noexcept;
 
  private:
-  enum state : std::uint64_t { free, kept, wanted, taken };
-  static constexpr std::uint64_t states = 4;
+  enum state : std::uint64_t { free, kept, wanted, taken, given };
+  static constexpr std::uint64_t states = 8;
   static std::uint64_t in(std::uint64_t epoch, state s) noexcept { return epoch * states + s; }
 
-  bool take(std::uint64_t epoch, state from) noexcept;
+  bool change(std::uint64_t epoch, state from, state to) noexcept;
 
   atomic<const section_core*> open_{nullptr};
   atomic<std::uint64_t> word_{0};
