@@ -48,11 +48,13 @@ class client {
 
 template <class Contender>
 bool ask() {
-  for (const length body : {length::line_1, length::lines_8, length::lines_64}) {
-    for (const std::size_t clients : clients_on<Contender>(2, {64, 1024})) {
-      add_case<Contender, client>("lines", {2, clients, 2, body});
+  const auto ask_on = [](std::size_t threads, length body) {
+    for (const std::size_t clients : clients_on<Contender>(threads, {64, 1024})) {
+      add_case<Contender, client>("lines", {threads, clients, threads, body});
     }
-  }
+  };
+  for (const length body : {length::line_1, length::lines_8, length::lines_64}) ask_on(2, body);
+  for (const std::size_t threads : {4, 8}) ask_on(threads, length::lines_8);
   return true;
 }
 

@@ -89,9 +89,9 @@ VIEWS = (
          "About 250 ns inside, about 215 ns outside: the section itself is the limit.",
          panels=("T",), only=(("B", ("250ns",)),), ways=("",)),
     View("lines", "Lines",
-         "Two threads, N clients; the body writes one word in each of 1, 8 or 64 cache lines of what "
+         "T threads, N clients; the body writes one word in each of 1, 8 or 64 cache lines of what "
          "the section guards. Where clients enter on their own threads, those lines follow them.",
-         panels=("B",), beside="fiber_mutex"),
+         panels=("B", "T"), beside="fiber_mutex"),
     View("switching", "Switching",
          "N fibers on one thread do nothing but yield to one another: the time of one switch.",
          panels=("N",), rows=(), unit="ns per switch", beside="boost_fiber"),

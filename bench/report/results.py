@@ -129,9 +129,10 @@ class Results:
         """Each round's own ratio, so that a slow minute of the machine touches both sides."""
         return self._against(case, lambda ours: case.reference(f"{ours['against']:.0f}"), counter)
 
-    def against(self, case, other):
-        """As against_mutex, with another contender's case of the same letters."""
-        beside = dataclasses.replace(case, contender=other)
+    def against(self, case, other, **letters):
+        """As against_mutex, with another contender's case of the same letters but for these."""
+        changed = tuple(sorted(dict(case.letters, **letters).items()))
+        beside = dataclasses.replace(case, contender=other, letters=changed)
         return self._against(case, lambda _: beside, "ns_per_op")
 
     def raw(self):
