@@ -1,0 +1,68 @@
+// coroutines_on_pool.hpp - locks for coroutines that are written here, in the manner of well-known ones: their
+// clients are coroutines of ours on a pool of ours, so what differs from our section is the lock alone.
+//
+// A lock has a name, is made from the pool, and `co_await acquire()` and `release()`.
+#pragma once
+
+#include "contender/ask.hpp"
+#include "support/section_row.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace bench {
+
+// A coroutine that waits for a lock, in its own frame, as a job that lets it go on.
+class waiting_coroutine : public turnstile::job {
+ public:
+  waiting_coroutine() noexcept : job(&go_on) {}
+  void suspend(std::coroutine_handle<> h) noexcept { waits_ = h; }
+  void resume_here() noexcept { waits_.resume(); }  // this may be gone
+
+  waiting_coroutine* behind = nullptr;  // the lock's to use
+
+ private:
+  static void go_on(job& self) noexcept { static_cast<waiting_coroutine&>(self).resume_here(); }
+
+  std::coroutine_handle<> waits_;
+};
+
+template <class Lock>
+class coroutines_on_pool : public clients_on_threads {
+ public:
+  static constexpr std::string_view name = Lock::name;
+
+  explicit coroutines_on_pool(const shape& s)
+      : pool_(static_cast<unsigned>(s.threads)), locks_(s.sections, pool_) {}
+
+  template <class Client>
+  void run(std::span<Client> clients) {
+    turnstile::async_scope scope{{.executor = pool_}};
+    for (Client& client : clients) scope.spawn(take_turns(client));
+    turnstile::sync_wait(scope.join());
+  }
+
+  double bytes_per_section() const noexcept { return locks_.bytes_each(); }
+
+ private:
+  template <class Client>
+  turnstile::task<> take_turns(Client& client) {
+    for (std::size_t turn = 0; turn < client.turns(); ++turn) {
+      Lock& lock = locks_[client.section()];
+      client.request();
+      co_await lock.acquire();
+      client.body();
+      lock.release();
+      client.completed();
+    }
+  }
+
+  turnstile::thread_pool pool_;
+  section_row<Lock> locks_;
+};
+
+}  // namespace bench
