@@ -16,7 +16,7 @@ class async_binary_semaphore {
  public:
   static constexpr std::string_view name = "async_binary_semaphore";
 
-  explicit async_binary_semaphore(turnstile::thread_pool& pool) noexcept : pool_(&pool) {}
+  explicit async_binary_semaphore(turnstile::thread_pool& pool) noexcept : pool_(pool) {}
 
   class acquisition : bench::waiting_coroutine {
    public:
@@ -38,7 +38,7 @@ class async_binary_semaphore {
 
   void release() noexcept {
     if (token_.fetch_add(1, std::memory_order_release) >= 0) return;
-    if (bench::waiting_coroutine* const next = next_in_line()) pool_->post(*next);
+    if (bench::waiting_coroutine* const next = next_in_line()) pool_.post(*next);
   }
 
  private:
@@ -81,7 +81,7 @@ class async_binary_semaphore {
   bool given_ = false;
   bench::waiting_coroutine* first_ = nullptr;
   bench::waiting_coroutine* last_ = nullptr;
-  turnstile::thread_pool* pool_;
+  turnstile::executor_ref pool_;
 };
 
 using contender = bench::coroutines_on_pool<async_binary_semaphore>;

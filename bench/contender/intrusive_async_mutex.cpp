@@ -22,7 +22,7 @@ class intrusive_async_mutex {
                                                ? "intrusive_async_mutex"
                                                : "intrusive_async_mutex_posted";
 
-  explicit intrusive_async_mutex(turnstile::thread_pool& pool) noexcept : pool_(&pool) {}
+  explicit intrusive_async_mutex(turnstile::thread_pool& pool) noexcept : pool_(pool) {}
 
   class acquisition : bench::waiting_coroutine {
    public:
@@ -54,7 +54,7 @@ class intrusive_async_mutex {
     if constexpr (Where == next_goes_on::in_place) {
       next->resume_here();
     } else {
-      pool_->post(*next);
+      pool_.post(*next);
     }
   }
 
@@ -101,7 +101,7 @@ class intrusive_async_mutex {
 
   std::atomic<std::uintptr_t> word_{free};
   bench::waiting_coroutine* ordered_ = nullptr;  // the holder's: taken, and not served yet
-  turnstile::thread_pool* pool_;
+  turnstile::executor_ref pool_;
 };
 
 template <next_goes_on Where>

@@ -17,6 +17,7 @@ struct shared_state {
 class client {
  public:
   using shared_state = counter::shared_state;
+  static constexpr bool shares_matter = true;
 
   client(shared_state& shared, std::size_t, std::size_t turns) noexcept
       : sum_(&shared.sum), turns_(turns) {}

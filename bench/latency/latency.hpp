@@ -20,6 +20,8 @@ namespace bench::latency {
 template <client Client>
 class alignas(64) timed : public Client {
  public:
+  static constexpr bool shares_matter = false;  // its percentiles say more
+
   timed(typename Client::shared_state& shared, std::size_t index, std::size_t turns)
       : Client(shared, index, turns), samples_(turns) {}
 

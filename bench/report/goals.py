@@ -12,11 +12,13 @@ class Goal:
     question: str
     letters: dict
     # mutex, limit: a ratio that must not be above the bound; us: microseconds that must not be;
-    # at least: a share that must not be below it
+    # times, bytes: a number that must not be; at least: a share that must not be below it; index: a number
+    # that must not be
     measure: str = "mutex"
     counter: str = "ns_per_op"
     way: str = ""  # what is measured is the ring's name and this,
     beside: str | None = None  # next to the ring's name and this, if it is not None,
+    other: str = ""  # or next to a contender that is called so,
     beside_letters: dict = dataclasses.field(default_factory=dict)  # with these letters changed
 
     def value(self, results, contender):
@@ -24,7 +26,9 @@ class Goal:
         case = results.find(self.question, contender + self.way, **self.letters)
         if case is None:
             return None
-        if self.beside is not None:
+        if self.other:
+            found = results.against(case, self.other)
+        elif self.beside is not None:
             found = results.against(case, contender + self.beside, **self.beside_letters)
         elif self.measure == "limit":
             found = results.against_limit(case)
@@ -35,19 +39,23 @@ class Goal:
         return found.median if found else None
 
     def met(self, value):
-        return value >= self.bound if self.measure == "at least" else value <= self.bound
+        return value >= self.bound if self.measure in ("at least", "index") else value <= self.bound
 
     def bound_text(self):
         if self.measure == "at least":
             return f"at least {self.bound:.0%}"
+        if self.measure == "index":
+            return f"at least {self.bound:.2f}"
         if self.measure == "us":
             return f"at most {self.bound:,.0f} us"
+        if self.measure == "bytes":
+            return f"at most {self.bound:,.0f} bytes"
         return f"at most {self.bound:.2f} x"
 
     def value_text(self, value):
         if value is None:
             return "not measured"
-        form = {"at least": "{:.1%}", "us": "{:,.0f} us"}.get(self.measure, "{:.3f} x")
+        form = {"at least": "{:.1%}", "index": "{:.4f}", "us": "{:,.0f} us", "bytes": "{:,.0f} bytes"}.get(self.measure, "{:.3f} x")
         return f"{form.format(value)} {'met' if self.met(value) else 'not met'}"
 
 
@@ -62,6 +70,11 @@ def _think(threads, clients, body):
     letters = {"T": threads, "N": clients, "B": body}
     yield Goal(f"{what} the physical limit", bound, "think", letters, "limit")
     yield Goal(f"{what} std::mutex", 1.0, "think", letters)
+
+
+def _fair(question, threads, clients):
+    return Goal(f"{question}, {clients} coroutines on {threads} threads, Jain's index of their throughput",
+                0.99, question, {"T": threads, "N": clients, "B": "tiny"}, "index", "jain")
 
 
 def _with_token(what, bound, question, letters):
@@ -96,6 +109,7 @@ GOALS = (
            {"T": t, "N": n, "B": "8lines"}, "limit") for n in _MANY for t in _THREADS),
     *(goal for body in ("tiny", "250ns") for n in _MANY for t in _THREADS
       for goal in _think(t, n, body)),
+    *(_fair(question, t, n) for question in ("counter", "think") for n in _MANY for t in _THREADS),
     Goal("oversubscribed, 64 coroutines on 2 threads, time of the physical limit", 1.10,
          "oversubscribed", _OVERSUBSCRIBED, "limit"),
     *(Goal(f"oversubscribed, 64 coroutines on 2 threads, {name} of std::mutex on 64 threads", bound,
@@ -112,6 +126,15 @@ GOALS = (
                   {"T": "2", "N": n, "B": "tiny"})
       for question in ("counter", "think") for n in ("64", "1024")),
     *map(_withdrawn, ("stop token", "deadline")),
+    Goal("revocation of a section that another thread keeps, p99.9 until it is had", 100, "revocation",
+         {}, "us", "p999_us"),
+    Goal("a million sections made and used once, executions each", 20, "creation", {}, "times",
+         "executions"),
+    Goal("a million sections, bytes each", 256, "creation", {}, "bytes", "bytes_per_section"),
+    *(Goal(f"{question} on 2 threads, time of oneTBB's task_group", 1.5, question, {},
+           other="tbb_task_group") for question in ("fib", "skynet")),
+    Goal("ping-pong on 2 threads, time of Boost.Asio's thread_pool", 0.5, "ping_pong", {},
+         other="asio_pool"),
     *(_pipelined(kernel, bound) for kernel, bound in (("5us", 0.65), ("20us", 0.85), ("100us", 1.0))),
     Goal("device, 20us kernels released at submission, time of the physical limit", 1.15,
          "pipelining", {"W": "20us"}, "limit", way="_at_submission"),

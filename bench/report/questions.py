@@ -33,6 +33,9 @@ class View:
 PERCENTILES = (Mark("p50_us", "p50", "|"), Mark("p99_us", "p99", "o"),
                Mark("p999_us", "p99.9", "s"), Mark("max_us", "max", ">"))
 
+_FAIR = {"marks": (Mark("jain", "", "o"),), "unit": "Jain's index", "ratios": False, "linear": True,
+         "places": 4, "ways": ("",), "panels": ("T",)}
+
 _MAY_GO = ("With a stop token for each client, with one for all, with a deadline for each, and "
            "with none of them; nobody is withdrawn.")
 _MAY_GO_SHOWN = {"panels": ("N",), "rows": (),
@@ -88,6 +91,11 @@ VIEWS = (
     View("think", "Think, 250 ns body",
          "About 250 ns inside, about 215 ns outside: the section itself is the limit.",
          panels=("T",), only=(("B", ("250ns",)),), ways=("",)),
+    View("counter", "Fairness, counter",
+         "Who got how much until the run ended for everybody: 1 if all got the same, 1/N if one client "
+         "got it all. A run of its own, of as many turns.", **_FAIR),
+    View("think", "Fairness, think, tiny body", "The same with about 215 ns of private work.",
+         **_FAIR, only=(("B", ("tiny",)),)),
     View("lines", "Lines",
          "T threads, N clients; the body writes one word in each of 1, 8 or 64 cache lines of what "
          "the section guards. Where clients enter on their own threads, those lines follow them.",
@@ -130,6 +138,12 @@ VIEWS = (
          "What a new section takes, with all that its constructor allocates.",
          panels=("S",), rows=(), marks=(Mark("bytes_per_section", "", "o"),),
          unit="bytes per section", ratios=False, only=(("C", ("uniform",)),)),
+    View("creation", "A million new sections",
+         "One client on one thread makes a million sections and executes once in each, in turn.",
+         rows=(), unit="ns per section"),
+    View("creation", "A million new sections, in executions",
+         "The same divided by what an execution takes that one client repeats in one section.",
+         rows=(), marks=(Mark("executions", "", "o"),), unit="executions per section", ratios=False),
     *(View("bounded_buffer", f"Bounded buffer, room for {capacity}",
            "Half of the N clients produce, half consume: the time for each item. Ours and Asio's "
            "share two threads; the mutex has two condition variables, and each client a thread.",
@@ -147,6 +161,23 @@ VIEWS = (
          "that is also the stream's; completions are told, or found by looking. Compared with a hop "
          "through the pool's queue.",
          rows=(), unit="ns per await", beside="thread_pool_hop"),
+    View("revocation", "Revocation",
+         "One thread had the section to itself and works by itself for 10 ms; another one asks: the time "
+         "until it goes on. Ours stays with the first thread meanwhile, and is taken from it.",
+         rows=(), marks=PERCENTILES, unit="microseconds", ratios=False, places=2),
+    View("revocation", "Revocation, how often there was something to revoke",
+         "The same runs: the share of the requests that found the section kept by the other thread.",
+         rows=(), marks=(Mark("kept", "", "o"),), unit="share of the requests", ratios=False, places=3,
+         linear=True),
+    *(View(question, title, says, rows=(), unit=f"ns per {unit}", beside=beside)
+      for question, title, says, unit, beside in (
+          ("fib", "Fork and join",
+           "fib(25) by two tasks each down to n < 2, with no cut-off, on two threads.", "call",
+           "tbb_task_group"),
+          ("skynet", "Skynet", "A tree of tasks, ten children each, 100 000 leaves, on two threads.",
+           "task", "tbb_task_group"),
+          ("ping_pong", "Ping-pong", "Two coroutines on a pool of two threads, in turn.", "hand-over",
+           "asio_pool"))),
     *_values("long", "8 bytes"),
     *_values("1KiB", "1 KiB"),
 )

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/case_table.hpp"
+#include "support/fairness.hpp"
 #include "support/limit.hpp"
 #include "support/shape.hpp"
 #include "support/stopwatch.hpp"
@@ -84,6 +85,10 @@ void report_kind(benchmark::State& state, const shape& s) {
   state.counters["against"] = static_cast<double>(s.against);
 }
 
+// Where clients say that it matters who gets how much, and there is more than one.
+template <class Client>
+concept shares_matter = Client::shares_matter;
+
 // Less memory than that of so many sections is lost in what the allocator keeps for itself.
 inline constexpr std::size_t enough_to_weigh = 1024;
 
@@ -103,6 +108,13 @@ void measure(benchmark::State& state, const shape& s) {
     report_time(state, round.took, s.clients * turns);
     if constexpr (requires { Client::report(state, round.clients); }) {
       Client::report(state, round.clients);
+    }
+    if constexpr (shares_matter<Client>) {
+      if (s.clients > 1) {
+        const fairness fair = fairness_of<Client>(contender, s, turns);
+        if (!fair.right) return refuse(state, "wrong answer: an update was lost");
+        state.counters["jain"] = fair.index;
+      }
     }
   }
   report_limit(state, alone, s);

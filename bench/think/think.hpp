@@ -24,6 +24,7 @@ struct shared_state {
 class alignas(64) client {
  public:
   using shared_state = think::shared_state;
+  static constexpr bool shares_matter = true;
 
   client(shared_state& shared, std::size_t index, std::size_t turns) noexcept
       : shared_(&shared), turns_(turns), own_(index) {}
