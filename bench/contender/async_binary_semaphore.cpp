@@ -1,5 +1,5 @@
-// A binary semaphore for coroutines: one atomic step where nobody waits, and a line of those who do. Who
-// releases gives the token to the first of them and posts that one to the pool.
+// A binary semaphore for coroutines: one atomic step where nobody waits, and a line of those who
+// do. Who releases gives the token to the first of them and posts that one to the pool.
 
 #include "contender/coroutines_on_pool.hpp"
 #include "lines/lines.hpp"

@@ -1,5 +1,6 @@
-// coroutines_on_pool.hpp - locks for coroutines that are written here, in the manner of well-known ones: their
-// clients are coroutines of ours on a pool of ours, so what differs from our section is the lock alone.
+// coroutines_on_pool.hpp - locks for coroutines that are written here, in the manner of well-known
+// ones: their clients are coroutines of ours on a pool of ours, so what differs from our section is
+// the lock alone.
 //
 // A lock has a name, is made from the pool, and `co_await acquire()` and `release()`.
 #pragma once

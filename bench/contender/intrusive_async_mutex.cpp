@@ -1,6 +1,6 @@
-// A mutex for coroutines that is one atomic word: free, held, or the last of those who wait, each of whom knows who
-// came before. Who releases takes all of them, turns them round, and serves them in that order. The next
-// one goes on within release, on that thread; or is posted to the pool.
+// A mutex for coroutines that is one atomic word: free, held, or the last of those who wait, each
+// of whom knows who came before. Who releases takes all of them, turns them round, and serves them
+// in that order. The next one goes on within release, on that thread; or is posted to the pool.
 
 #include "contender/coroutines_on_pool.hpp"
 #include "lines/lines.hpp"
@@ -18,9 +18,8 @@ enum class next_goes_on { in_place, on_the_pool };
 template <next_goes_on Where>
 class intrusive_async_mutex {
  public:
-  static constexpr std::string_view name = Where == next_goes_on::in_place
-                                               ? "intrusive_async_mutex"
-                                               : "intrusive_async_mutex_posted";
+  static constexpr std::string_view name =
+      Where == next_goes_on::in_place ? "intrusive_async_mutex" : "intrusive_async_mutex_posted";
 
   explicit intrusive_async_mutex(turnstile::thread_pool& pool) noexcept : pool_(pool) {}
 

@@ -1,5 +1,5 @@
-// keeping_off.hpp - no section of ours stays with the thread that comes back to it (keeper.hpp), as long as this
-// lives. To be made before the threads that execute, and to outlive them.
+// keeping_off.hpp - no section of ours stays with the thread that comes back to it (keeper.hpp), as
+// long as this lives. To be made before the threads that execute, and to outlive them.
 #pragma once
 
 #include <turnstile/turnstile.hpp>

@@ -1,5 +1,5 @@
-// Ours with the affine path off: what an execution costs that has to do its atomic read-modify-writes, in the
-// same run as one that need not.
+// Ours with the affine path off: what an execution costs that has to do its atomic
+// read-modify-writes, in the same run as one that need not.
 
 #include "contender/ask.hpp"
 #include "contender/keeping_off.hpp"

@@ -5,15 +5,17 @@ import dataclasses
 from .results import RINGS, ring_of
 
 
+_FORMS = {"at least": "{:.1%}", "index": "{:.4f}", "us": "{:,.0f} us", "bytes": "{:,.0f} bytes"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Goal:
     what: str
     bound: float
     question: str
     letters: dict
-    # mutex, limit: a ratio that must not be above the bound; us: microseconds that must not be;
-    # times, bytes: a number that must not be; at least: a share that must not be below it; index: a number
-    # that must not be
+    # mutex, limit: a ratio that must not be above the bound; times, us, bytes: a number that must
+    # not be; at least, index: a share, or a number, that must not be below it
     measure: str = "mutex"
     counter: str = "ns_per_op"
     way: str = ""  # what is measured is the ring's name and this,
@@ -55,7 +57,7 @@ class Goal:
     def value_text(self, value):
         if value is None:
             return "not measured"
-        form = {"at least": "{:.1%}", "index": "{:.4f}", "us": "{:,.0f} us", "bytes": "{:,.0f} bytes"}.get(self.measure, "{:.3f} x")
+        form = _FORMS.get(self.measure, "{:.3f} x")
         return f"{form.format(value)} {'met' if self.met(value) else 'not met'}"
 
 

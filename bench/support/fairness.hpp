@@ -1,11 +1,14 @@
 // fairness.hpp - does everybody get the same share?
 //
-// Jain's index of the clients' throughput, (sum x)^2 / (n sum x^2): 1 if all got the same, 1/n if one got it all.
+// Jain's index of the clients' throughput, (sum x)^2 / (n sum x^2): 1 if all got the same, 1/n if
+// one got it all.
 //
-// With a fixed number of turns for each client all have the same in the end, and half-way nobody can have had
-// more than twice the mean. So this is a run of its own, beside the one that is timed: it ends for
-// everybody at the same moment, in the body that makes the number of turns full, and nobody is held back before. A
-// client that never had its turn counts with 0, and what was still in line at that moment does not count.
+// With a fixed number of turns for each client all have the same in the end, and half-way nobody
+// can have had more than twice the mean. So this is a run of its own, beside the one that is timed:
+// it ends for everybody at the same moment, in the body that makes the number of turns full, and
+// nobody is held back before. Turns count from when all clients have begun, so that a starting
+// thread that is interrupted is not taken for a lock that starves; or, if some have not after twice
+// as many turns, from there, and those have 0. What is still in line in the end does not count.
 #pragma once
 
 #include "support/shape.hpp"
@@ -34,11 +37,16 @@ class counted : public Client {
  public:
   struct shared_state : Client::shared_state {
     shared_state(const shape& s, std::size_t turns)
-        : Client::shared_state(s), wanted(s.clients * turns) {}
+        : Client::shared_state(s), clients(s.clients), wanted(s.clients * turns) {}
 
+    const std::size_t clients;
     const std::size_t wanted;
-    std::size_t bodies = 0;  // protected by the section
+    std::atomic<std::size_t> begun{0};
     std::atomic<bool> is_over{false};
+    // Protected by the section.
+    std::size_t bodies = 0;
+    std::size_t counted = 0;
+    bool all_have_begun = false;
   };
 
   counted(shared_state& shared, std::size_t index, std::size_t turns)
@@ -47,15 +55,27 @@ class counted : public Client {
   std::size_t turns() const noexcept {
     return all_->is_over.load(std::memory_order_relaxed) ? 0 : unlimited;
   }
+  void request() noexcept {
+    if (!has_begun_) all_->begun.fetch_add(1, std::memory_order_relaxed);
+    has_begun_ = true;
+    Client::request();
+  }
   void body() noexcept {
     Client::body();
-    if (++all_->bodies <= all_->wanted) ++had_;
-    if (all_->bodies == all_->wanted) all_->is_over.store(true, std::memory_order_relaxed);
+    ++all_->bodies;
+    if (!all_->all_have_begun) {
+      all_->all_have_begun = all_->begun.load(std::memory_order_relaxed) == all_->clients ||
+                             all_->bodies == 2 * all_->wanted;
+    } else if (all_->counted != all_->wanted) {
+      ++had_;
+      if (++all_->counted == all_->wanted) all_->is_over.store(true, std::memory_order_relaxed);
+    }
   }
   std::size_t had() const noexcept { return had_; }
 
  private:
   shared_state* all_;
+  bool has_begun_ = false;
   alignas(64) std::size_t had_ = 0;
 };
 
