@@ -1,0 +1,86 @@
+#include "tasks/tasks.hpp"
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
+#include <exception>
+#include <latch>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+namespace asio = boost::asio;
+
+// Forks and joins of coroutines are experimental there: only ping_pong.
+class asio_pool {
+ public:
+  static constexpr std::string_view name = "asio_pool";
+
+  explicit asio_pool(const bench::shape& s) : pool_(s.threads) {}
+
+  std::size_t ping_pong(std::size_t hits) {
+    bench::tasks::ball ball(hits);
+    player ping;
+    player pong;
+    std::latch waits(1);
+    std::latch unfinished(2);
+    const auto finish = [&unfinished](std::exception_ptr failed) {
+      if (failed) std::rethrow_exception(failed);
+      unfinished.count_down();
+    };
+    asio::co_spawn(pool_, play(ball, 1, pong, ping, &waits), finish);
+    waits.wait();
+    asio::co_spawn(pool_, play(ball, 0, ping, pong, nullptr), finish);
+    unfinished.wait();
+    return ball.right();
+  }
+
+ private:
+  // Waits as a handler, which the other one posts.
+  class player {
+   public:
+    // Suspends this one, and then calls `then`, after which it may run again.
+    template <class Then>
+    auto wait(Then then) {
+      return asio::async_initiate<const asio::use_awaitable_t<>&, void()>(
+          [this, then](auto handler) {
+            waits_.emplace(std::move(handler));
+            then();
+          },
+          asio::use_awaitable);
+    }
+    void post() {
+      auto handler = std::move(*waits_);
+      waits_.reset();
+      asio::post(std::move(handler));
+    }
+
+   private:
+    std::optional<asio::async_result<asio::use_awaitable_t<>, void()>::handler_type> waits_;
+  };
+
+  static asio::awaitable<void> play(bench::tasks::ball& ball, std::size_t number, player& me,
+                                    player& other, std::latch* first_waits) {
+    if (first_waits != nullptr) co_await me.wait([first_waits] { first_waits->count_down(); });
+    while (!ball.is_over()) {
+      ball.hit(number);
+      if (ball.is_over()) {
+        other.post();
+      } else {
+        co_await me.wait([&other] { other.post(); });
+      }
+    }
+  }
+
+  asio::thread_pool pool_;
+};
+
+const bool asked = bench::tasks::ask<asio_pool>();
+
+}  // namespace

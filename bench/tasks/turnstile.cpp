@@ -1,0 +1,116 @@
+#include "tasks/tasks.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <latch>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using turnstile::task;
+
+class turnstile_tasks {
+ public:
+  static constexpr std::string_view name = "turnstile";
+
+  explicit turnstile_tasks(const bench::shape& s) : pool_(static_cast<unsigned>(s.threads)) {}
+
+  long fib(unsigned n) {
+    return turnstile::sync_wait(turnstile::schedule_on(pool_, sum_of_two(n, start::at_once)));
+  }
+  long skynet(long leaves) {
+    return turnstile::sync_wait(turnstile::schedule_on(pool_, sum_below(0, leaves)));
+  }
+
+  std::size_t ping_pong(std::size_t hits) {
+    bench::tasks::ball ball(hits);
+    player ping(pool_);
+    player pong(pool_);
+    std::latch waits(1);
+    turnstile::async_scope scope{{.executor = pool_}};
+    scope.spawn(play(ball, 1, pong, ping, &waits));
+    waits.wait();
+    scope.spawn(play(ball, 0, ping, pong, nullptr));
+    turnstile::sync_wait(scope.join());
+    return ball.right();
+  }
+
+ private:
+  // Waits as a job of the pool, which the other one posts.
+  class player : public turnstile::job {
+   public:
+    explicit player(turnstile::thread_pool& pool) noexcept : job(&go_on), pool_(pool) {}
+
+    // Suspends this one, and then calls `then`, after which it may run again.
+    template <class Then>
+    auto wait(Then then) noexcept {
+      struct awaiter {
+        bool await_ready() const noexcept { return false; }
+        void await_suspend(std::coroutine_handle<> h) noexcept {
+          self->waits_ = h;
+          auto last = then;
+          last();  // this may be gone
+        }
+        void await_resume() const noexcept {}
+        player* self;
+        Then then;
+      };
+      return awaiter{this, then};
+    }
+    void post() noexcept { pool_.post(*this); }
+
+   private:
+    static void go_on(job& self) noexcept { static_cast<player&>(self).waits_.resume(); }
+
+    turnstile::executor_ref pool_;
+    std::coroutine_handle<> waits_;
+  };
+
+  // A child that is forked goes to the queue first, where any thread may take it from.
+  enum class start { at_once, forked };
+
+  static task<long> sum_of_two(unsigned n, start how) {
+    if (how == start::forked) co_await turnstile::yield();
+    if (n < 2) co_return n;
+    const auto [one, two] = co_await turnstile::when_all(sum_of_two(n - 1, start::forked),
+                                                         sum_of_two(n - 2, start::at_once));
+    co_return one + two;
+  }
+
+  static task<long> sum_below(long first, long leaves) {
+    co_await turnstile::yield();
+    if (leaves == 1) co_return first;
+    const long each = leaves / bench::tasks::children;
+    std::vector<task<long>> children;
+    children.reserve(bench::tasks::children);
+    for (long i = 0; i < bench::tasks::children; ++i) {
+      children.push_back(sum_below(first + i * each, each));
+    }
+    const std::vector<long> sums = co_await turnstile::when_all(std::move(children));
+    co_return std::accumulate(sums.begin(), sums.end(), 0L);
+  }
+
+  static task<> play(bench::tasks::ball& ball, std::size_t number, player& me, player& other,
+                     std::latch* first_waits) {
+    if (first_waits != nullptr) co_await me.wait([first_waits] { first_waits->count_down(); });
+    while (!ball.is_over()) {
+      ball.hit(number);
+      if (ball.is_over()) {
+        other.post();
+      } else {
+        co_await me.wait([&other] { other.post(); });
+      }
+    }
+  }
+
+  turnstile::thread_pool pool_;
+};
+
+const bool asked = bench::tasks::ask<turnstile_tasks>();
+
+}  // namespace
