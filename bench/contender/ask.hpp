@@ -19,6 +19,7 @@
 #include "held/held.hpp"
 #include "latency/latency.hpp"
 #include "oversubscribed/oversubscribed.hpp"
+#include "sections/creation.hpp"
 #include "sections/sections.hpp"
 #include "think/think.hpp"
 #include "uncontended/uncontended.hpp"
@@ -41,6 +42,7 @@ bool ask_everything() {
   latency::ask<Contender>();
   held::ask<Contender>();
   sections::ask<Contender>();
+  creation::ask<Contender>();
   return true;
 }
 
