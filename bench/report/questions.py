@@ -93,7 +93,7 @@ VIEWS = (
          panels=("T",), only=(("B", ("250ns",)),), ways=("",)),
     View("counter", "Fairness, counter",
          "Who got how much until the run ended for everybody: 1 if all got the same, 1/N if one client "
-         "got it all. A run of its own, of as many turns.", **_FAIR),
+         "got it all. A run of its own, of as many turns or more.", **_FAIR),
     View("think", "Fairness, think, tiny body", "The same with about 215 ns of private work.",
          **_FAIR, only=(("B", ("tiny",)),)),
     View("lines", "Lines",

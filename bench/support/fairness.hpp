@@ -79,6 +79,9 @@ class counted : public Client {
   alignas(64) std::size_t had_ = 0;
 };
 
+// Contenders let others go first after 32 turns or so, which would show with fewer than this each.
+inline constexpr std::size_t enough_to_share = 256;
+
 struct fairness {
   double index;
   bool right;

@@ -111,7 +111,7 @@ void measure(benchmark::State& state, const shape& s) {
     }
     if constexpr (shares_matter<Client>) {
       if (s.clients > 1) {
-        const fairness fair = fairness_of<Client>(contender, s, turns);
+        const fairness fair = fairness_of<Client>(contender, s, std::max(turns, enough_to_share));
         if (!fair.right) return refuse(state, "wrong answer: an update was lost");
         state.counters["jain"] = fair.index;
       }
