@@ -141,7 +141,7 @@ RESET = "mine.unaccounted.store(0, relaxed);\n"
 rule("settle resets after it has told the word", SETTLE,
      SETTLE.replace(RESET, "").replace("// W1\n", "\n" + RESET),
      ("ring: three*one cell", "strand: three*", "strand:*", "ring:*"))
-rule("settle does not renew known", "mine.known = left;", "", ("ring: many*", *RING))
+rule("settle does not renew known", SETTLE, SETTLE.replace("mine.known = left;\n", "\n"), ("ring: many*", *RING))
 rule("settle does not reset", SETTLE, SETTLE.replace(RESET, ""))
 rule("account does not renew known",
      "mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);", "")
@@ -906,8 +906,8 @@ rule("a member looks for searches, then takes back", END,
 rule = rules_of("include/turnstile/detail/section_request.hpp", GRAPH)
 rule("a request is not over when its turn comes", "if (told_) over_.store(true, release);", "",
      ("wait graph: a wait that was served*", "wait graph: the same*", *GRAPH))
-rule("gives up the chain of a wait, then takes that back", "take_wait_back();\n    stay();\n    phase_ = phase::awaited;",
-     "stay();\ntake_wait_back();\nphase_ = phase::awaited;", COPIES)
+rule("gives up the chain of a wait, then takes that back", "take_wait_back();\n    stay();\n    phase_ = phase::ran;",
+     "stay();\ntake_wait_back();\nphase_ = phase::ran;", COPIES)
 
 rule = rules_of("include/turnstile/detail/submitted.hpp", ("wait graph: a handle*",))
 rule("a handle's wait is not over when the body has ended", "over_.store(true, release);", "")
@@ -1025,7 +1025,7 @@ rule("there is always room", "return has_room() ? wait::nobody : wait::room;",
 
 rule = rules_of("include/turnstile/detail/execution.hpp", ("device: who asks hears*",))
 rule("who finds the section idle does not ask again whether its device is lost",
-     "!is_sent() && !section.is_lost()", "!is_sent()")
+     "!sent && !section.is_lost()", "!sent")
 
 rule = rules_of("lib/strand/submission.cpp", DEVICE)
 rule("the caller goes on when it has submitted",
@@ -1038,6 +1038,132 @@ rule("room is made after the section was looked at",
      reason="who waits for room comes in when the tail is reached: later, and not never")
 rule("a section that is to be held until completion is handed on",
      "section_->hands_on_late()", "false")
+
+# --- keeping --------------------------------------------------------------------------------------
+
+KEPT = ("keeping: its thread and another*", "keeping: its thread asks twice*", "keeping:*")
+STAYS_AWAY = ("keeping: its thread stays away*", "keeping: its thread and another*", "keeping:*")
+GIVEN_UP = ("keeping: it is given up*", "keeping: a thread that begins*", "keeping:*")
+JUST_KEPT = ("keeping: *just when*", "keeping:*")
+WANTED = ("keeping: its times*", "keeping:*")
+
+rule = rules_of("include/turnstile/detail/keeper.hpp", KEPT)
+OUT, FENCE, LOOK = ("open_.store(nullptr, relaxed);\n    ",
+                    "lightest_fence();                         // K1\n    ",
+                    "return word_.load(relaxed) == expected_;  // relaxed: its own")
+ENTER = OUT + FENCE + LOOK.split("  //")[0]
+SEEN = "const bool mine = word_.load(relaxed) == expected_;\n"
+rule("who enters does not look whether it is wanted", FENCE + LOOK.split("  //")[0], "return true;")
+rule("no fence between entering and looking", ENTER, OUT + LOOK.split("  //")[0])
+rule("looks whether it is wanted, then enters", ENTER, SEEN + OUT + FENCE + "return mine;")
+BACK = "open_.store(&s, release);  // K2\n    "
+FENCE_OUT = "lightest_fence();          // K1\n    "
+LEAVE = BACK + FENCE_OUT + "return word_.load(relaxed) == expected_;"
+rule("who leaves does not look whether it is wanted", LEAVE, BACK + "\nreturn true;")
+rule("no fence between leaving and looking", LEAVE, LEAVE.replace(FENCE_OUT, ""))
+rule("looks whether it is wanted, then leaves", LEAVE, SEEN + BACK + FENCE_OUT + "return mine;")
+
+rule = rules_of("lib/base/keeper.cpp", KEPT)
+rule("an epoch goes on", "word_.load(relaxed) / states + 1", "word_.load(relaxed) / states",
+     ("keeping: its thread keeps another*", "keeping: it is kept by another*", "keeping:*"))
+rule("it is taken by store",
+     "return word_.compare_exchange_strong(seen, in(epoch, taken), acq_rel, relaxed);",
+     "if (word_.load(acquire) != seen) return false;\n"
+     "word_.store(in(epoch, taken), release);\nreturn true;", STAYS_AWAY)
+rule("its thread does not take what is wanted", "take(epoch, wanted)",
+     "(static_cast<void>(epoch), false)")
+rule("what was given up stays open", "open_.store(nullptr, release);  // K5\n  "
+     "section_.store(nullptr, relaxed);", "section_.store(nullptr, relaxed);", GIVEN_UP)
+rule("what is wanted while it is given up is nobody's", "return mine ? s : wanted_one;",
+     "static_cast<void>(wanted_one);\nreturn mine ? s : nullptr;", GIVEN_UP)
+rule("who wants it has no fence before the look", "if (&k != here().keeps) heavy_fence();", ";")
+rule("who wants it does not look whether somebody is inside",
+     "k.open_.load(acquire) != seen.section", "false")
+rule("who has just taken it passes for somebody inside",
+     "k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over",
+     "revoked::inside", GIVEN_UP)
+REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), seq_cst, relaxed) &&
+      word != in(seen.epoch, wanted)) {
+    return revoked::over;
+  }
+  if (&k != here().keeps) heavy_fence();  // K1
+"""
+IS_INSIDE = """  if (k.open_.load(acquire) != seen.section) {  // K2, K5
+    return k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over;
+  }"""
+rule("looks whether somebody is inside, then wants it", REVOKE + IS_INSIDE,
+     "const bool was_open = k.open_.load(acquire) == seen.section;\n" + REVOKE
+     + "  if (!was_open) return revoked::inside;")
+
+rule = rules_of("lib/strand/keeping.cpp", KEPT)
+rule("inside of one section another one is kept", "k == nullptr || k->is_inside()", "k == nullptr",
+     ("keeping: within*", "keeping:*"))
+rule("what is kept already is not given up", "give_up_kept();\n  return false;", "return true;",
+     GIVEN_UP)
+NUMBER = "kept_by_.store(k.number(), relaxed);\n  "
+LINE = """if (!ring_.keep(p, mine_)) {
+    static_cast<void>(k.forget());  // the caller is the owner in any case
+    return false;
+  }"""
+rule("the section says that it is kept, then by whom", NUMBER + LINE, LINE + "\n" + NUMBER,
+     JUST_KEPT)
+rule("who could not keep it stays inside", "static_cast<void>(k.forget());", ";", JUST_KEPT)
+rule("who keeps it does not look again what else it has to do",
+     "special_.load(seq_cst) != 0", "false", ("keeping: *just when it is kept", *WANTED))
+rule("who keeps it does not look whether it is wanted already", "!k.leave(*this)",
+     "(static_cast<void>(k.leave(*this)), false)", JUST_KEPT)
+rule("who takes its own back does not serve",
+     "if (!s->ring_.let_go(s->mine_)) s->serve_next();",
+     "static_cast<void>(s->ring_.let_go(s->mine_));")
+rule("who takes its own back does not say so", "if (!s->ring_.let_go(s->mine_)) s->serve_next();",
+     "s->serve_next();")
+rule("what is given up is not passed on to who waits", "if (ring_.let_go(mine_)) return;",
+     "{ static_cast<void>(ring_.let_go(mine_)); return; }", GIVEN_UP)
+rule("who is queued does not want it", "what != after_publish::nothing || !take_from(seen)",
+     "(static_cast<void>(seen), true)", STAYS_AWAY)
+PUBLISH = """const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+  const after_publish what =
+      last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
+"""
+TAKES = """  if (what != after_publish::nothing || !take_from(seen)) return what;
+  return ring_.let_go(mine_) ? what : after_publish::take_over;"""
+rule("looks whose it is when its request is there already", PUBLISH + TAKES,
+     PUBLISH.split("\n", 1)[1]
+     + "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
+       "!take_from(seen_kept())) return what;\n" + TAKES.split("\n", 1)[1])
+rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
+     "after_publish::take_over", STAYS_AWAY)
+rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive(p);",
+     "return ring_.try_arrive(p);", ("keeping: *try*", "keeping:*"))
+rule("the end does not wait for who gives it up", "pause();", "return;", GIVEN_UP)
+rule("the end does not take it", "static_cast<void>(ring_.let_go(mine_)); return;", "return;",
+     GIVEN_UP)
+
+rule = rules_of("lib/strand/section_state.cpp", WANTED)
+rule("what a section has to do besides is not told to who keeps it",
+     "if (ring_.is_kept()) take_away_kept();", ";")
+
+rule = rules_of("include/turnstile/detail/section_core.hpp", KEPT)
+rule("who finds its own wanted goes on as if it were kept", "stop_keeping(k);\n    return false;",
+     "return false;")
+rule("who leaves its own, which is wanted, leaves it to nobody",
+     "if (!k.leave(*this)) [[unlikely]]\n      stop_keeping(k);",
+     "static_cast<void>(k.leave(*this));")
+
+rule = rules_of("lib/ring/ticket_word.cpp", KEPT)
+rule("it is kept though somebody has come",
+     "return word_.compare_exchange_strong(alone, alone | kept_bit, seq_cst, relaxed);",
+     "static_cast<void>(alone);\nword_.fetch_or(kept_bit, seq_cst);\nreturn true;", JUST_KEPT)
+rule("who lets go does not say so", "word_.fetch_sub(kept_bit | 1, release)",
+     "word_.fetch_sub(1, release)", STAYS_AWAY)
+rule("who keeps it does not renew head", "mine.head = (ticket_of(p) + 1) & ticket_mask;", "",
+     STAYS_AWAY)
+LET_GO = """const auto left = static_cast<std::uint32_t>((was & pending_mask) - 1);
+  if (left == 0) return true;  // the last touch
+  mine.known = left;
+  return false;"""
+rule("who lets go does not renew known", LET_GO, LET_GO.replace("mine.known = left;\n", "\n"),
+     ("keeping: *two others*", "keeping:*"))
 
 # --- variables ------------------------------------------------------------------------------------
 

@@ -138,13 +138,13 @@ class alignas(cache_line) keeper {
 
   atomic<const section_core*> open_{nullptr};
   atomic<std::uint64_t> word_{0};
-  std::uint64_t expected_ = 0;  // the word while it is kept; only its thread
+  guarded<std::uint64_t> expected_{0};  // the word while it is kept; only its thread
   atomic<const section_core*> section_{nullptr};  // that is kept, wanted or taken
   // Judging by them is all that is done with the following; only its thread writes them.
   atomic<std::uint64_t> since_{0};        // executions of the section when it was kept
-  const section_core* candidate_ = nullptr;
-  std::uint64_t candidates_executions_ = 0;
-  std::uint32_t turns_ = 0;  // in a row that were the candidate's alone
+  guarded<const section_core*> candidate_{nullptr};
+  guarded<std::uint64_t> candidates_executions_{0};
+  guarded<std::uint32_t> turns_{0};  // in a row that were the candidate's alone
 };
 
 // When a section is kept: after 2^n turns in a row that were one thread's alone. Taking it away costs about as

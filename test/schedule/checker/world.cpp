@@ -5,6 +5,7 @@
 #include "schedule/checker/memory.hpp"
 #include "schedule/checker/trace.hpp"
 
+#include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <memory>
 #include <optional>
 #include <unistd.h>
 #include <utility>
@@ -84,6 +86,7 @@ class execution {
     clock_ = std::chrono::hours(++runs_);  // so that nothing of an earlier one looks recent
     threads_ = 0;
     reset_arena();
+    forget_keepers();
     start(scenario);
     current_ = 0;
     while (current_ >= 0) {
@@ -213,6 +216,15 @@ class execution {
 
  private:
   static constexpr unsigned most_steps = 20000;
+
+  // They are static: what one execution left in them is not known in the next one.
+  static void forget_keepers() noexcept {
+    for (std::uint16_t n = 1; n <= max_threads; ++n) {
+      turnstile::detail::keeper& k = turnstile::detail::keeper::numbered(n);
+      std::destroy_at(&k);
+      std::construct_at(&k);
+    }
+  }
 
   void live(int id) {
     set_active(true);

@@ -1,0 +1,390 @@
+// keeping.cpp - a section that stays with one thread, and those who come for it all the same.
+//
+// It is kept before anybody else is there, so that no search goes through that.
+
+#include "schedule/ended_by_the_last.hpp"
+
+#include <turnstile/registry.hpp>
+#include <turnstile/turnstile.hpp>
+
+#include <memory>
+#include <tuple>
+#include <utility>
+
+using namespace schedule;
+using namespace turnstile;
+using detail::acq_rel;
+using detail::acquire;
+using detail::bodies_in_a_turn;
+using detail::here;
+
+namespace {
+
+void ask(critical_section& cs) { cs.execute_blocking([] {}); }
+
+// As if a turn of this thread ended with the next body.
+void let_a_turn_end() { here().bodies = bodies_in_a_turn - 1; }
+
+// The next body, and it has come back: the section is kept, or another one is given up for it.
+void come_close(critical_section& cs) {
+  let_a_turn_end();
+  for (unsigned i = 0; i != bodies_in_a_turn; ++i) ask(cs);
+}
+
+void keep(critical_section& cs) {
+  come_close(cs);
+  ask(cs);
+  require(here().keeps->keeps_something() && !here().keeps->is_inside(), "it is not kept");
+}
+
+void ask_and_leave(ended_by_the_last& s) { s.check_and_leave(s.cs.execute_blocking(s.body())); }
+
+// The calling thread is one of them.
+void beside(const std::function<void()>& own, std::vector<std::function<void()>> work) {
+  std::vector<thread> threads;
+  threads.reserve(work.size());
+  for (auto& w : work) threads.emplace_back(std::move(w));
+  own();
+  for (auto& t : threads) t.join();
+}
+
+}  // namespace
+
+TEST_SUITE("keeping") {
+  TEST_CASE("keeping: its thread and another one ask, and the last one back ends the section") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      keep(s.cs);
+      const auto ask = [&s] { ask_and_leave(s); };
+      beside(ask, {ask});
+    });
+  }
+
+  TEST_CASE("keeping: its thread and two others ask, and the last one back ends the section") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(3);
+          keep(s.cs);
+          const auto ask = [&s] { ask_and_leave(s); };
+          beside(ask, {ask, ask});
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("keeping: its thread asks twice, and a coroutine of another one once") {
+    holds([] {
+      critical_section cs({.ring_capacity = 2});
+      guarded<int> n{0};
+      const auto add = [&] { return static_cast<int>(n = n + 1); };
+      keep(cs);
+      beside(
+          [&] {
+            const int before = cs.execute_blocking(add);
+            require(before < cs.execute_blocking(add), "out of order");
+          },
+          {[&] { sync_wait(cs.execute(add)); }});
+      require(n == 3, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("keeping: its thread stays away, and two others are served") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      keep(s.cs);
+      const auto ask = [&s] { ask_and_leave(s); };
+      together({ask, ask});
+    });
+  }
+
+  TEST_CASE("keeping: its thread has ended, and two others are served") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      together({[&] { keep(s.cs); }});
+      const auto ask = [&s] { ask_and_leave(s); };
+      beside(ask, {ask});
+    });
+  }
+
+  TEST_CASE("keeping: what is queued is served before what its thread asks for after it knows") {
+    holds([] {
+      async_scope scope;
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      atomic<bool> queued{false};
+      keep(cs);
+      beside(
+          [&] {
+            cs.execute_blocking([&] { n = n + 2; });
+            const bool after = queued.load(acquire);
+            const int seen = cs.execute_blocking([&] { return static_cast<int>(n); });
+            require(!after || seen == 3, "out of order");
+          },
+          {[&] {
+            scope.spawn([&]() -> task<> { co_await cs.execute([&] { n = n + 1; }); }());
+            queued.store(true, detail::release);
+          }});
+      sync_wait(scope.join());
+      require(n == 3, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("keeping: another thread holds a guard while its thread asks") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      keep(cs);
+      beside([&] { cs.execute_blocking([&] { n = n + 1; }); },
+             {[&] {
+               const section_guard g = sync_wait(cs.lock());
+               n = n + 1;
+             }});
+      require(n == 2, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("keeping: somebody tries while its thread asks") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      guarded<int> tried{0};
+      keep(cs);
+      beside([&] { cs.execute_blocking([&] { n = n + 1; }); },
+             {[&] { tried = cs.try_execute([&] { n = n + 1; }) ? 1 : 0; }});
+      require(n == 1 + tried, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("keeping: its thread stays away, two try, and one of them gets it") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      atomic<int> got{0};
+      keep(cs);
+      const auto attempt = [&] {
+        if (cs.try_execute([&] { n = n + 1; })) got.fetch_add(1, acq_rel);
+      };
+      together({attempt, attempt});
+      require(got.load(acquire) >= 1, "nobody has got what nobody had");
+      require(n == got.load(acquire), "two were inside");
+    });
+  }
+
+  TEST_CASE("keeping: its thread stays away, one tries to lock it, and another one asks") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      guarded<int> tried{0};
+      keep(cs);
+      together({[&] {
+                  if (const auto g = cs.try_lock()) {
+                    n = n + 1;
+                    tried = 1;
+                  }
+                },
+                [&] { cs.execute_blocking([&] { n = n + 1; }); }});
+      require(n == 1 + tried, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("keeping: it is given up for another section while somebody ends it") {
+    holds([] {
+      auto a = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      keep(*a);
+      come_close(b);
+      beside([&] { ask(b); }, {[&] { a.reset(); }});
+      require(!here().keeps->keeps_something(), "it is still kept");
+    });
+  }
+
+  TEST_CASE("keeping: it is given up for another section while others ask for it") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(2);
+          critical_section b({.ring_capacity = 1});
+          keep(s.cs);
+          come_close(b);
+          const auto ask_first = [&s] { ask_and_leave(s); };
+          beside([&] { ask(b); }, {ask_first, ask_first});
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("keeping: a thread that begins has what one that ended kept, and gives it up") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(1);
+          critical_section b({.ring_capacity = 1});
+          together({[&] { keep(s.cs); }});
+          come_close(b);
+          require(here().keeps->keeps_something(), "it has another keeper");
+          beside([&] { ask(b); }, {[&] { ask_and_leave(s); }});
+        });
+  }
+
+  TEST_CASE("keeping: within a body of it another section is not kept") {
+    holds([] {
+      critical_section a({.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      guarded<int> n{0};
+      keep(a);
+      come_close(b);
+      beside(
+          [&] {
+            a.execute_blocking([&] {
+              n = n + 1;
+              ask(b);
+              n = n + 1;
+            });
+          },
+          {[&] { a.execute_blocking([&] { n = n + 1; }); }});
+      require(n == 3, "not everybody was served");
+    });
+  }
+
+  TEST_CASE("keeping: its thread asks for it with another section, and so does somebody else") {
+    holds(
+        [] {
+          critical_section a({.ring_capacity = 1});
+          critical_section b({.ring_capacity = 1});
+          guarded<int> in_a{0};
+          guarded<int> in_b{0};
+          const auto both = [&] {
+            in_a = in_a + 1;
+            in_b = in_b + 1;
+          };
+          keep(a);
+          beside(
+              [&] {
+                a.execute_blocking([&] { in_a = in_a + 1; });
+                sync_wait(execute(std::tie(b, a), both));
+              },
+              {[&] { sync_wait(execute(std::tie(a, b), both)); }});
+          require(in_a == 3 && in_b == 2, "not everybody was served");
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("keeping: somebody asks just when it is kept, and the last one back ends the section") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      come_close(s.cs);
+      const auto ask = [&s] { ask_and_leave(s); };
+      beside(ask, {ask});
+      require(!here().keeps->is_inside(), "it is still inside");
+    });
+  }
+
+  TEST_CASE("keeping: it is closed while its thread asks, and the last one back ends it") {
+    holds([] {
+      auto& s = *new ended_by_the_last(2);
+      auto& accepted = *new guarded<int>(0);
+      keep(s.cs);
+      beside(
+          [&] {
+            try {
+              s.cs.execute_blocking(s.body());
+              accepted = 1;
+            } catch (const section_closed&) {
+            }
+            s.leave();
+          },
+          {[&] {
+            sync_wait(s.cs.close());
+            s.leave();
+          }});
+      delete &accepted;
+    });
+  }
+
+  TEST_CASE("keeping: when close is done, all that its thread was let in for has ended") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      guarded<int> accepted{0};
+      keep(cs);
+      beside(
+          [&] {
+            try {
+              cs.execute_blocking([&] { n = n + 1; });
+              accepted = 1;
+            } catch (const section_closed&) {
+            }
+          },
+          {[&] {
+            sync_wait(cs.close());
+            require(n <= 1, "a body runs after the end");
+          }});
+      require(n == accepted, "accepted is not served");
+    });
+  }
+
+  TEST_CASE("keeping: its times are wanted while its thread asks, and somebody else") {
+    holds(
+        [] {
+          critical_section cs({.ring_capacity = 1});
+          guarded<int> n{0};
+          keep(cs);
+          const auto add = [&] { cs.execute_blocking([&] { n = n + 1; }); };
+          beside(add, {add, [&] { registry::keep_times(cs); }});
+          require(n == 2, "not everybody was served");
+          ask(cs);
+          require(registry::times(cs).hold.count != 0, "what comes later is not measured");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("keeping: its times are wanted just when it is kept") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      come_close(cs);
+      beside([&] { ask(cs); }, {[&] { registry::keep_times(cs); }});
+      const auto before = registry::times(cs).hold.count;
+      ask(cs);
+      require(registry::times(cs).hold.count == before + 1, "what comes later is not measured");
+    });
+  }
+
+  TEST_CASE("keeping: it is kept by another thread when somebody tries who saw the first one's") {
+    holds(
+        [] {
+          detail::keeping::most_patience = 0;
+          critical_section cs({.ring_capacity = 1});
+          guarded<int> n{0};
+          guarded<int> tried{0};
+          keep(cs);
+          together({[&] {
+                      come_close(cs);
+                      ask(cs);
+                      cs.execute_blocking([&] { n = n + 1; });
+                    },
+                    [&] { tried = cs.try_execute([&] { n = n + 1; }) ? 1 : 0; }});
+          require(n == 1 + tried, "not everybody was served");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("keeping: its thread keeps another section when somebody tries who saw it at the first") {
+    holds(
+        [] {
+          critical_section a({.ring_capacity = 1});
+          critical_section b({.ring_capacity = 1});
+          guarded<int> in_a{0};
+          guarded<int> in_b{0};
+          guarded<int> tried{0};
+          keep(a);
+          come_close(b);
+          here().bodies = 0;
+          beside(
+              [&] {
+                a.execute_blocking([&] { in_a = in_a + 1; });
+                let_a_turn_end();
+                b.execute_blocking([&] { in_b = in_b + 1; });
+              },
+              {[&] { tried = a.try_execute([&] { in_a = in_a + 1; }) ? 1 : 0; },
+               [&] { b.execute_blocking([&] { in_b = in_b + 1; }); }});
+          require(in_a == 1 + tried && in_b == 2, "not everybody was served");
+        },
+        {.most = {2, 0}});
+  }
+}
