@@ -3,6 +3,7 @@
 
 #include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
+#include "schedule/kept.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -188,6 +189,24 @@ TEST_SUITE("device") {
           together({[&] { require(b.run(n.cs.execute(n.looks())) == ending::ran, "not served"); },
                     [&] { g.lane->work(1); }});
           require(a.end() == ending::ran, "not complete");
+          require(n.cs.try_execute([] {}), "not left");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: a submission comes to a section that stays with a thread, which asks again") {
+    holds(
+        [] {
+          gpu g;
+          counted n;
+          keep(n.cs);
+          beside([&] { n.cs.execute_blocking(n.looks()); },
+                 {[&] {
+                    client a;
+                    require(a.run(n.cs.execute(n.submits(), {.on = &g.s})) == ending::ran,
+                            "not complete");
+                  },
+                  [&] { g.lane->work(1); }});
           require(n.cs.try_execute([] {}), "not left");
         },
         {.most = {1, 1}});

@@ -1,8 +1,7 @@
 // keeping.cpp - a section that stays with one thread, and those who come for it all the same.
-//
-// It is kept before anybody else is there, so that no search goes through that.
 
 #include "schedule/ended_by_the_last.hpp"
+#include "schedule/kept.hpp"
 
 #include <turnstile/registry.hpp>
 #include <turnstile/turnstile.hpp>
@@ -15,38 +14,11 @@ using namespace schedule;
 using namespace turnstile;
 using detail::acq_rel;
 using detail::acquire;
-using detail::bodies_in_a_turn;
 using detail::here;
 
 namespace {
 
-void ask(critical_section& cs) { cs.execute_blocking([] {}); }
-
-// As if a turn of this thread ended with the next body.
-void let_a_turn_end() { here().bodies = bodies_in_a_turn - 1; }
-
-// The next body, and it has come back: the section is kept, or another one is given up for it.
-void come_close(critical_section& cs) {
-  let_a_turn_end();
-  for (unsigned i = 0; i != bodies_in_a_turn; ++i) ask(cs);
-}
-
-void keep(critical_section& cs) {
-  come_close(cs);
-  ask(cs);
-  require(here().keeps->keeps_something() && !here().keeps->is_inside(), "it is not kept");
-}
-
 void ask_and_leave(ended_by_the_last& s) { s.check_and_leave(s.cs.execute_blocking(s.body())); }
-
-// The calling thread is one of them.
-void beside(const std::function<void()>& own, std::vector<std::function<void()>> work) {
-  std::vector<thread> threads;
-  threads.reserve(work.size());
-  for (auto& w : work) threads.emplace_back(std::move(w));
-  own();
-  for (auto& t : threads) t.join();
-}
 
 }  // namespace
 
