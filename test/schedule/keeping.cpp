@@ -169,6 +169,18 @@ TEST_SUITE("keeping") {
     });
   }
 
+  TEST_CASE("keeping: another section is kept in its place while somebody ends it") {
+    holds([] {
+      auto a = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      keep(*a);
+      come_close(b);
+      beside([&] { for (unsigned i = 0; i <= detail::bodies_in_a_turn; ++i) ask(b); },
+             {[&] { a.reset(); }});
+      require(here().keeps->keeps_something(), "the other one is not kept");
+    });
+  }
+
   TEST_CASE("keeping: it is given up for another section while others ask for it") {
     holds(
         [] {
