@@ -9,7 +9,9 @@
 
 namespace schedule {
 
-inline void ask(turnstile::critical_section& cs) { cs.execute_blocking([] {}); }
+inline void ask(turnstile::critical_section& cs) {
+  cs.execute_blocking([] {});
+}
 
 // As if a turn of this thread ended with the next body.
 inline void let_a_turn_end() {

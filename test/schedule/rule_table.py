@@ -1130,7 +1130,8 @@ TAKES = """  if (what != after_publish::nothing || !take_from(seen)) return what
 rule("looks whose it is when its request is there already", PUBLISH + TAKES,
      PUBLISH.split("\n", 1)[1]
      + "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
-       "!take_from(seen_kept())) return what;\n" + TAKES.split("\n", 1)[1])
+       "!take_from(seen_kept())) return what;\n" + TAKES.split("\n", 1)[1],
+     ("keeping: * does not come back", "keeping:*"))
 rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
      "after_publish::take_over", STAYS_AWAY)
 rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive(p);",
@@ -1163,7 +1164,7 @@ LET_GO = """const auto left = static_cast<std::uint32_t>((was & pending_mask) - 
   mine.known = left;
   return false;"""
 rule("who lets go does not renew known", LET_GO, LET_GO.replace("mine.known = left;\n", "\n"),
-     ("keeping: *two others*", "keeping:*"))
+     ("keeping: two were*", "keeping:*"))
 
 # --- variables ------------------------------------------------------------------------------------
 
