@@ -1086,7 +1086,7 @@ REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), s
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }
-  if (&k != here().keeps) heavy_fence();  // K1
+  if (&k != here().keeps) heavy_fence();        // K1
 """
 IS_INSIDE = """  if (k.open_.load(acquire) != seen.section) {  // K2, K5
     return k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over;
