@@ -71,7 +71,7 @@ section_core* keeper::forget() noexcept {
   const std::uint64_t epoch = expected_ / states;
   const bool mine = change(epoch, wanted, taken);
   section_core* const s = const_cast<section_core*>(section_.load(relaxed));
-  open_.store(nullptr, relaxed);
+  open_.store(nullptr, release);  // K5
   section_.store(nullptr, relaxed);
   expected_ = in(epoch, free);
   word_.store(expected_, release);  // K5
@@ -87,8 +87,8 @@ section_core* keeper::give_up() noexcept {
   return nullptr;
 }
 
-bool keeper::gives(const section_core& s) const noexcept {
-  return word_.load(acquire) % states == given && section_.load(relaxed) == &s;  // K5
+bool keeper::gives() const noexcept {
+  return word_.load(acquire) % states == given;  // K5
 }
 
 keeper::sight keeper::seen_by(const section_core& s) noexcept {
@@ -105,8 +105,10 @@ keeper::revoked keeper::revoke(const sight& seen) noexcept {
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }
-  if (&k != here().keeps) heavy_fence();  // K1
-  if (k.open_.load(acquire) != seen.section) return revoked::inside;  // K2
+  if (&k != here().keeps) heavy_fence();        // K1
+  if (k.open_.load(acquire) != seen.section) {  // K2, K5
+    return k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over;
+  }
   return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;
 }
 

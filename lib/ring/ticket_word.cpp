@@ -14,7 +14,7 @@ arrival ticket_word::arrive_busy(place p) noexcept {
   }
   const std::uint64_t n = p & pending_mask;
   if (n >= most_allowed) contract_break("", "more than 33 million requests wait at once", {});
-  // Who keeps the section may not be inside, and then this one does not wait.
+  // Who keeps the section may not be inside, and then this one does not wait: see note_waiting_behind.
   raise_to(most_, static_cast<std::uint32_t>(found_kept(p) ? n : n + 1));
   return arrival::queued;
 }
@@ -35,6 +35,10 @@ arrival ticket_word::close(place& p) noexcept {
     if ((p & closed_bit) != 0) return arrival::closed;
   } while (!word_.compare_exchange_weak(p, p + step, acquire, relaxed));  // W1
   return (p & pending_mask) == 0 ? arrival::owner : arrival::queued;
+}
+
+void ticket_word::note_waiting_behind(place p) noexcept {
+  raise_to(most_, static_cast<std::uint32_t>((p & pending_mask) + 1));
 }
 
 bool ticket_word::keep(place p, private_side& mine) noexcept {

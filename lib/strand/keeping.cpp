@@ -26,7 +26,7 @@ void section_core::leave_or_keep(place p) noexcept {
 
 // What the thread keeps already it gives up first, and this one is kept the next time.
 bool section_core::is_coming_back() noexcept {
-  if (special() || !keeping::is_on) return false;
+  if (special_.load(relaxed) != 0 || !keeping::is_on) return false;
   keeper* const k = keeper_of_this_thread();
   if (k == nullptr || k->is_inside()) return false;
   if (!k->has_come_back(*this, executions_.load(relaxed), 1u << patience_)) return false;
@@ -98,6 +98,7 @@ bool section_core::take_from(const keeper::sight& seen) noexcept {
 
 after_publish section_core::publish_in_ring(request& r, place p, bool last) noexcept {
   const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+  if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what =
       last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
   if (what != after_publish::nothing || !take_from(seen)) return what;
@@ -114,19 +115,18 @@ arrival section_core::try_arrive_kept(place& p) noexcept {
   return ring_.try_arrive(p);
 }
 
-// Who is inside breaks the contract, which the caller finds, unless its thread is just letting it go.
+// Who is inside breaks the contract, which the caller finds.
 void section_core::end_kept() noexcept {
-  bool is_inside = false;
-  while (!is_inside && ring_.is_kept()) {
+  while (ring_.is_kept()) {
     const keeper::sight seen = seen_kept();
     switch (seen ? keeper::revoke(seen) : keeper::revoked::over) {
-      case keeper::revoked::taken: static_cast<void>(ring_.let_go(mine_)); break;
-      case keeper::revoked::inside: is_inside = true; break;
-      case keeper::revoked::over: pause();
+      case keeper::revoked::taken: static_cast<void>(ring_.let_go(mine_)); return;
+      case keeper::revoked::inside: return;
+      case keeper::revoked::over: pause();  // it is just being given up
     }
   }
   if (const std::uint16_t n = kept_by_.load(relaxed); n != 0) {
-    while (keeper::numbered(n).gives(*this)) pause();
+    while (keeper::numbered(n).gives()) pause();
   }
 }
 

@@ -1067,19 +1067,23 @@ rule = rules_of("lib/base/keeper.cpp", KEPT)
 rule("an epoch goes on", "word_.load(relaxed) / states + 1", "word_.load(relaxed) / states",
      ("keeping: its thread keeps another*", "keeping: it is kept by another*", "keeping:*"))
 rule("it is taken by store",
-     "return word_.compare_exchange_strong(seen, in(epoch, taken), acq_rel, relaxed);",
+     "return word_.compare_exchange_strong(seen, in(epoch, to), acq_rel, relaxed);",
      "if (word_.load(acquire) != seen) return false;\n"
-     "word_.store(in(epoch, taken), release);\nreturn true;", STAYS_AWAY)
-rule("its thread does not take what is wanted", "take(epoch, wanted)",
+     "word_.store(in(epoch, to), release);\nreturn true;", STAYS_AWAY)
+rule("its thread does not take what is wanted", "change(epoch, wanted, taken)",
      "(static_cast<void>(epoch), false)")
 rule("what was given up stays open", "open_.store(nullptr, release);  // K5\n  "
      "section_.store(nullptr, relaxed);", "section_.store(nullptr, relaxed);", GIVEN_UP)
-rule("what is wanted while it is given up is nobody's", "return mine ? s : wanted_one;",
-     "static_cast<void>(wanted_one);\nreturn mine ? s : nullptr;", GIVEN_UP)
+rule("what is wanted while it is given up is nobody's",
+     "change(epoch, kept, given) || change(epoch, wanted, given)", "change(epoch, kept, given)",
+     GIVEN_UP)
+rule("who gives it up says so by taking it",
+     "change(epoch, kept, given) || change(epoch, wanted, given)",
+     "change(epoch, kept, taken) || change(epoch, wanted, taken)", GIVEN_UP)
 rule("who wants it has no fence before the look", "if (&k != here().keeps) heavy_fence();", ";")
 rule("who wants it does not look whether somebody is inside",
      "k.open_.load(acquire) != seen.section", "false")
-rule("who has just taken it passes for somebody inside",
+rule("who has just given it up passes for somebody inside",
      "k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over",
      "revoked::inside", GIVEN_UP)
 REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), seq_cst, relaxed) &&
@@ -1107,7 +1111,8 @@ LINE = """if (!ring_.keep(p, mine_)) {
   }"""
 rule("the section says that it is kept, then by whom", NUMBER + LINE, LINE + "\n" + NUMBER,
      JUST_KEPT)
-rule("who could not keep it stays inside", "static_cast<void>(k.forget());", ";", JUST_KEPT)
+rule("who could not keep it stays inside",
+     "static_cast<void>(k.forget());  // the caller is the owner in any case", ";", JUST_KEPT)
 rule("who keeps it does not look again what else it has to do",
      "special_.load(seq_cst) != 0", "false", ("keeping: *just when it is kept", *WANTED))
 rule("who keeps it does not look whether it is wanted already", "!k.leave(*this)",
@@ -1122,13 +1127,14 @@ rule("what is given up is not passed on to who waits", "if (ring_.let_go(mine_))
 rule("who is queued does not want it", "what != after_publish::nothing || !take_from(seen)",
      "(static_cast<void>(seen), true)", STAYS_AWAY)
 PUBLISH = """const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+  if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what =
       last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
 """
 TAKES = """  if (what != after_publish::nothing || !take_from(seen)) return what;
   return ring_.let_go(mine_) ? what : after_publish::take_over;"""
 rule("looks whose it is when its request is there already", PUBLISH + TAKES,
-     PUBLISH.split("\n", 1)[1]
+     PUBLISH.split("\n", 2)[2]
      + "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
        "!take_from(seen_kept())) return what;\n" + TAKES.split("\n", 1)[1],
      ("keeping: * does not come back", "keeping:*"))
@@ -1136,9 +1142,13 @@ rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_pu
      "after_publish::take_over", STAYS_AWAY)
 rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive(p);",
      "return ring_.try_arrive(p);", ("keeping: *try*", "keeping:*"))
-rule("the end does not wait for who gives it up", "pause();", "return;", GIVEN_UP)
+rule("the end does not wait for who gives it up",
+     "while (keeper::numbered(n).gives()) pause();", "", GIVEN_UP)
 rule("the end does not take it", "static_cast<void>(ring_.let_go(mine_)); return;", "return;",
      GIVEN_UP)
+rule("who gives it up forgets it before it lets it go",
+     "s->judge_keeping(since);\n  s->let_go_kept();\n  static_cast<void>(k.forget());",
+     "static_cast<void>(k.forget());\n  s->judge_keeping(since);\n  s->let_go_kept();", GIVEN_UP)
 
 rule = rules_of("lib/strand/section_state.cpp", WANTED)
 rule("what a section has to do besides is not told to who keeps it",

@@ -83,6 +83,7 @@ class inbox_ring {
   static bool let_go(private_side&) noexcept { return false; }
   static bool found_kept(place) noexcept { return false; }
   static bool is_kept() noexcept { return false; }
+  static void note_waiting_behind(place) noexcept {}
   static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }
   static void finish(private_side&) noexcept {}
   void account(private_side& mine) noexcept;

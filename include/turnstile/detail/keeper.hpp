@@ -32,7 +32,9 @@
 //           K4  the ring's CAS(seq_cst), special.load(seq_cst) in leave_or_keep  against  special RMW(seq_cst),
 //               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
 //               whoever keeps it, or takes it away from them. So enter does not look at that.
-//           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section
+//           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section.
+//               open.store(null, release) in forget -> open.load(acquire) in revoke: who finds that not open sees
+//               that it has been taken, or given up. Who looks at gives has seen before that the bit is gone.
 //
 // Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
 //           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
@@ -118,8 +120,8 @@ class alignas(cache_line) keeper {
     over,    // somebody else has become its owner
   };
   static revoked revoke(const sight& seen) noexcept;
-  // Its thread is still letting `s` go. By the end of that, which has seen that it is not kept.
-  bool gives(const section_core& s) const noexcept;
+  // Its thread is still letting a section go: this one, if it was kept here until just now.
+  bool gives() const noexcept;
 
   // Whether keeping it is worth while: by the owner, every `bodies_in_a_turn` bodies of this thread.
   bool has_come_back(const section_core& s, std::uint64_t executions, unsigned turns) noexcept;

@@ -111,6 +111,7 @@ class ticket_ring {
   bool let_go(private_side& mine) noexcept { return word_.let_go(mine); }
   static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
   bool is_kept() const noexcept { return word_.is_kept(); }
+  void note_waiting_behind(place p) noexcept { word_.note_waiting_behind(p); }
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
   void account(private_side& mine) noexcept { word_.account(mine); }

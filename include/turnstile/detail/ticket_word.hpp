@@ -128,6 +128,8 @@ class ticket_word {
     return mine.unaccounted.load(relaxed);
   }
   std::size_t most_pending() const noexcept { return most_.load(relaxed); }
+  // Who arrived at `p` found it kept, and somebody inside.
+  void note_waiting_behind(place p) noexcept;
 
  private:
   static constexpr int ticket_shift = 27;
