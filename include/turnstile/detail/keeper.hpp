@@ -150,7 +150,7 @@ class alignas(cache_line) keeper {
 };
 
 // When a section is kept: after 2^n turns in a row that were one thread's alone. Taking it away costs about as
-// much as 1000 executions save (membarrier(2) interrupts the other cores), so n grows with each time that
+// much as 1500 executions save (membarrier(2) interrupts the other cores), so n grows with each time that
 // it was taken away too soon. Variables for those who try or measure what happens: tests have it kept more
 // often, or never.
 struct keeping {
