@@ -105,10 +105,8 @@ keeper::revoked keeper::revoke(const sight& seen) noexcept {
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }
-  if (&k != here().keeps) heavy_fence();        // K1
-  if (k.open_.load(acquire) != seen.section) {  // K2, K5
-    return k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over;
-  }
+  if (&k != here().keeps) heavy_fence();                              // K1
+  if (k.open_.load(acquire) != seen.section) return revoked::inside;  // K2, K5
   return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;
 }
 

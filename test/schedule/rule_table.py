@@ -1083,18 +1083,13 @@ rule("who gives it up says so by taking it",
 rule("who wants it has no fence before the look", "if (&k != here().keeps) heavy_fence();", ";")
 rule("who wants it does not look whether somebody is inside",
      "k.open_.load(acquire) != seen.section", "false")
-rule("who has just given it up passes for somebody inside",
-     "k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over",
-     "revoked::inside", GIVEN_UP)
 REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), seq_cst, relaxed) &&
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }
-  if (&k != here().keeps) heavy_fence();        // K1
+  if (&k != here().keeps) heavy_fence();                              // K1
 """
-IS_INSIDE = """  if (k.open_.load(acquire) != seen.section) {  // K2, K5
-    return k.word_.load(relaxed) == in(seen.epoch, wanted) ? revoked::inside : revoked::over;
-  }"""
+IS_INSIDE = "  if (k.open_.load(acquire) != seen.section) return revoked::inside;"
 rule("looks whether somebody is inside, then wants it", REVOKE + IS_INSIDE,
      "const bool was_open = k.open_.load(acquire) == seen.section;\n" + REVOKE
      + "  if (!was_open) return revoked::inside;")

@@ -33,8 +33,8 @@
 //               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
 //               whoever keeps it, or takes it away from them. So enter does not look at that.
 //           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section.
-//               open.store(null, release) in forget -> open.load(acquire) in revoke: who finds that not open sees
-//               that it has been taken, or given up. Who looks at gives has seen before that the bit is gone.
+//               open.store(null, release) in forget -> open.load(acquire) in revoke: the same, for an end that
+//               has wanted it and finds it not open. Who looks at gives has seen before that the bit is gone.
 //
 // Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
 //           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
