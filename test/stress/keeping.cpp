@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <doctest/doctest.h>
+#include <latch>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -305,22 +306,25 @@ TEST_SUITE("stress") {
 
   TEST_CASE("keeping: a section that is only tried for is found idle by somebody") {
     const support::endless_optimism kept_each_time;
-    const int rounds = stress::times_scale(stress::sanitized ? 300 : 3000);
+    const int rounds = stress::times_scale(stress::sanitized ? 120 : 1200);
     places all(2);
     place& p = all[0];
     std::atomic<bool> over{false};
+    std::latch kept_at_first(1);  // who tries all the time may leave no time for that
     std::uint64_t tried = 0;
     stress::together(2, [&](int t) {
       if (t == 0) {
         std::uint64_t nth = 0;
         for (int i = 0; i != rounds; ++i) {
-          for (int n = 0; n != 100; ++n) {
+          for (int n = 0; n != 2 * support::enough_bodies; ++n) {
             p.cs.execute_blocking([&p, at = ++nth] { p.visit(0, at); });
           }
           all.note(kept_here(p.cs));
+          if (i == 0) kept_at_first.count_down();
         }
         over = true;
       } else {
+        kept_at_first.wait();
         while (!over) {
           if (p.cs.try_execute([&] { p.visit(1, tried + 1); })) ++tried;
         }
@@ -328,7 +332,7 @@ TEST_SUITE("stress") {
     });
     // Nobody is inside any more, so whoever tries gets in.
     CHECK(p.cs.try_execute([&] { p.visit(1, tried + 1); }));
-    all.check(static_cast<std::uint64_t>(rounds) * 100 + tried + 1);
+    all.check(static_cast<std::uint64_t>(rounds) * 2 * support::enough_bodies + tried + 1);
   }
 
   TEST_CASE("keeping: who measures a section that is kept misses nothing") {
