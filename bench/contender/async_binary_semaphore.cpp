@@ -5,7 +5,6 @@
 #include "lines/lines.hpp"
 
 #include <atomic>
-#include <coroutine>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -18,23 +17,17 @@ class async_binary_semaphore {
 
   explicit async_binary_semaphore(turnstile::thread_pool& pool) noexcept : pool_(pool) {}
 
-  class acquisition : bench::waiting_coroutine {
-   public:
-    explicit acquisition(async_binary_semaphore& s) noexcept : semaphore_(&s) {}
-    bool await_ready() const noexcept {
-      return semaphore_->token_.fetch_sub(1, std::memory_order_acquire) > 0;
-    }
-    bool await_suspend(std::coroutine_handle<> h) noexcept {
-      suspend(h);
-      return semaphore_->get_in_line(*this);
-    }
-    void await_resume() const noexcept {}
+  // Who gets it not has announced itself by that.
+  bool try_acquire() noexcept { return token_.fetch_sub(1, std::memory_order_acquire) > 0; }
 
-   private:
-    async_binary_semaphore* semaphore_;
-  };
-
-  acquisition acquire() noexcept { return acquisition(*this); }
+  // False: the token was given to the caller before it got here.
+  bool get_in_line(bench::waiting_coroutine& w) noexcept {
+    const spinning alone(busy_);
+    if (std::exchange(given_, false)) return false;
+    *(first_ == nullptr ? &first_ : &last_->behind) = &w;
+    last_ = &w;
+    return true;
+  }
 
   void release() noexcept {
     if (token_.fetch_add(1, std::memory_order_release) >= 0) return;
@@ -54,15 +47,6 @@ class async_binary_semaphore {
    private:
     std::atomic_flag* busy_;
   };
-
-  // False: the token was given to the caller before it got here.
-  bool get_in_line(bench::waiting_coroutine& w) noexcept {
-    const spinning alone(busy_);
-    if (std::exchange(given_, false)) return false;
-    *(first_ == nullptr ? &first_ : &last_->behind) = &w;
-    last_ = &w;
-    return true;
-  }
 
   // Null: who comes next has announced itself and is not in line yet.
   bench::waiting_coroutine* next_in_line() noexcept {

@@ -2,7 +2,8 @@
 // ones: their clients are coroutines of ours on a pool of ours, so what differs from our section is
 // the lock alone.
 //
-// A lock has a name, is made from the pool, and `co_await acquire()` and `release()`.
+// A lock has a name, is made from the pool, and has bool try_acquire(), bool get_in_line(waiting_coroutine&),
+// which is false if it is the caller's already, and release().
 #pragma once
 
 #include "contender/ask.hpp"
@@ -33,6 +34,21 @@ class waiting_coroutine : public turnstile::job {
 };
 
 template <class Lock>
+class acquisition : waiting_coroutine {
+ public:
+  explicit acquisition(Lock& l) noexcept : lock_(&l) {}
+  bool await_ready() const noexcept { return lock_->try_acquire(); }
+  bool await_suspend(std::coroutine_handle<> h) noexcept {
+    suspend(h);
+    return lock_->get_in_line(*this);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  Lock* lock_;
+};
+
+template <class Lock>
 class coroutines_on_pool : public clients_on_threads {
  public:
   static constexpr std::string_view name = Lock::name;
@@ -55,7 +71,7 @@ class coroutines_on_pool : public clients_on_threads {
     for (std::size_t turn = 0; turn < client.turns(); ++turn) {
       Lock& lock = locks_[client.section()];
       client.request();
-      co_await lock.acquire();
+      co_await acquisition(lock);
       client.body();
       lock.release();
       client.completed();

@@ -6,7 +6,6 @@
 #include "lines/lines.hpp"
 
 #include <atomic>
-#include <coroutine>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -23,21 +22,30 @@ class intrusive_async_mutex {
 
   explicit intrusive_async_mutex(turnstile::thread_pool& pool) noexcept : pool_(pool) {}
 
-  class acquisition : bench::waiting_coroutine {
-   public:
-    explicit acquisition(intrusive_async_mutex& m) noexcept : mutex_(&m) {}
-    bool await_ready() const noexcept { return mutex_->try_acquire(); }
-    bool await_suspend(std::coroutine_handle<> h) noexcept {
-      suspend(h);
-      return mutex_->push(*this);
+  bool try_acquire() noexcept {
+    std::uintptr_t seen = free;
+    return word_.compare_exchange_strong(seen, held, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+
+  // False: it was free, and is the caller's now.
+  bool get_in_line(bench::waiting_coroutine& w) noexcept {
+    std::uintptr_t seen = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (seen == free) {
+        if (word_.compare_exchange_weak(seen, held, std::memory_order_acquire,
+                                        std::memory_order_relaxed)) {
+          return false;
+        }
+      } else {
+        w.behind = waiter(seen);
+        if (word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(&w),
+                                        std::memory_order_release, std::memory_order_relaxed)) {
+          return true;
+        }
+      }
     }
-    void await_resume() const noexcept {}
-
-   private:
-    intrusive_async_mutex* mutex_;
-  };
-
-  acquisition acquire() noexcept { return acquisition(*this); }
+  }
 
   void release() noexcept {
     if (ordered_ == nullptr) {
@@ -71,31 +79,6 @@ class intrusive_async_mutex {
       first = std::exchange(last, std::exchange(last->behind, first));
     }
     return first;
-  }
-
-  bool try_acquire() noexcept {
-    std::uintptr_t seen = free;
-    return word_.compare_exchange_strong(seen, held, std::memory_order_acquire,
-                                         std::memory_order_relaxed);
-  }
-
-  // False: it was free, and is the caller's now.
-  bool push(bench::waiting_coroutine& w) noexcept {
-    std::uintptr_t seen = word_.load(std::memory_order_relaxed);
-    for (;;) {
-      if (seen == free) {
-        if (word_.compare_exchange_weak(seen, held, std::memory_order_acquire,
-                                        std::memory_order_relaxed)) {
-          return false;
-        }
-      } else {
-        w.behind = waiter(seen);
-        if (word_.compare_exchange_weak(seen, reinterpret_cast<std::uintptr_t>(&w),
-                                        std::memory_order_release, std::memory_order_relaxed)) {
-          return true;
-        }
-      }
-    }
   }
 
   std::atomic<std::uintptr_t> word_{free};

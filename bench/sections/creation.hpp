@@ -9,30 +9,14 @@
 
 namespace bench::creation {
 
-struct shared_state {
-  explicit shared_state(const shape&) noexcept {}
-  bool is_right(std::size_t operations) const noexcept { return sum.is(operations); }
-
-  tally sum;
-};
-
 // Adds one behind each section in turn.
-class client {
+class client : public counter::client {
  public:
-  using shared_state = creation::shared_state;
+  using counter::client::client;
 
-  client(shared_state& shared, std::size_t, std::size_t turns) noexcept
-      : sum_(&shared.sum), turns_(turns) {}
-
-  std::size_t turns() const noexcept { return turns_; }
   std::size_t section() noexcept { return next_++; }
-  void request() noexcept {}
-  void body() noexcept { sum_->add(); }
-  void completed() noexcept {}
 
  private:
-  tally* sum_;
-  std::size_t turns_;
   std::size_t next_ = 0;
 };
 

@@ -34,9 +34,10 @@ class asio_pool {
       if (failed) std::rethrow_exception(failed);
       unfinished.count_down();
     };
-    asio::co_spawn(pool_, play(ball, 1, pong, ping, &waits), finish);
+    using bench::tasks::play;
+    asio::co_spawn(pool_, play<asio::awaitable<void>>(ball, 1, pong, ping, &waits), finish);
     waits.wait();
-    asio::co_spawn(pool_, play(ball, 0, ping, pong, nullptr), finish);
+    asio::co_spawn(pool_, play<asio::awaitable<void>>(ball, 0, ping, pong, nullptr), finish);
     unfinished.wait();
     return ball.right();
   }
@@ -64,19 +65,6 @@ class asio_pool {
    private:
     std::optional<asio::async_result<asio::use_awaitable_t<>, void()>::handler_type> waits_;
   };
-
-  static asio::awaitable<void> play(bench::tasks::ball& ball, std::size_t number, player& me,
-                                    player& other, std::latch* first_waits) {
-    if (first_waits != nullptr) co_await me.wait([first_waits] { first_waits->count_down(); });
-    while (!ball.is_over()) {
-      ball.hit(number);
-      if (ball.is_over()) {
-        other.post();
-      } else {
-        co_await me.wait([&other] { other.post(); });
-      }
-    }
-  }
 
   asio::thread_pool pool_;
 };

@@ -33,9 +33,9 @@ class turnstile_tasks {
     player pong(pool_);
     std::latch waits(1);
     turnstile::async_scope scope{{.executor = pool_}};
-    scope.spawn(play(ball, 1, pong, ping, &waits));
+    scope.spawn(bench::tasks::play<task<>>(ball, 1, pong, ping, &waits));
     waits.wait();
-    scope.spawn(play(ball, 0, ping, pong, nullptr));
+    scope.spawn(bench::tasks::play<task<>>(ball, 0, ping, pong, nullptr));
     turnstile::sync_wait(scope.join());
     return ball.right();
   }
@@ -93,19 +93,6 @@ class turnstile_tasks {
     }
     const std::vector<long> sums = co_await turnstile::when_all(std::move(children));
     co_return std::accumulate(sums.begin(), sums.end(), 0L);
-  }
-
-  static task<> play(bench::tasks::ball& ball, std::size_t number, player& me, player& other,
-                     std::latch* first_waits) {
-    if (first_waits != nullptr) co_await me.wait([first_waits] { first_waits->count_down(); });
-    while (!ball.is_over()) {
-      ball.hit(number);
-      if (ball.is_over()) {
-        other.post();
-      } else {
-        co_await me.wait([&other] { other.post(); });
-      }
-    }
   }
 
   turnstile::thread_pool pool_;
