@@ -52,6 +52,7 @@ class execution : protected section_request {
     if (section.special()) [[unlikely]]
       return arrive_only();
     section_core::place line;
+    if constexpr (!may_wait) section.await_one_body();
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
