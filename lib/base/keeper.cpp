@@ -110,13 +110,12 @@ keeper::revoked keeper::revoke(const sight& seen) noexcept {
   return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;
 }
 
-bool keeper::has_come_back(const section_core& s, std::uint64_t executions,
-                           unsigned turns) noexcept {
+std::uint32_t keeper::count_turns(const section_core& s, std::uint64_t executions) noexcept {
   const bool alone = candidate_ == &s && executions == candidates_executions_ + bodies_in_a_turn;
   candidate_ = &s;
   candidates_executions_ = executions;
   turns_ = alone ? turns_ + 1 : 0;
-  return turns_ >= turns;
+  return turns_;
 }
 
 keeper* keeper_of_this_thread() noexcept {

@@ -29,7 +29,9 @@ bool section_core::is_coming_back() noexcept {
   if (special_.load(relaxed) != 0 || !keeping::is_on) return false;
   keeper* const k = keeper_of_this_thread();
   if (k == nullptr || k->is_inside()) return false;
-  if (!k->has_come_back(*this, executions_.load(relaxed), 1u << patience_)) return false;
+  // The line of its patience is not touched by who comes but now and then.
+  const std::uint32_t turns = k->count_turns(*this, executions_.load(relaxed));
+  if (turns == 0 || turns < 1u << patience_) return false;
   if (!k->keeps_something()) return true;
   give_up_kept();
   return false;

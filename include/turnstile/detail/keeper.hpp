@@ -123,8 +123,9 @@ class alignas(cache_line) keeper {
   // Its thread is still letting a section go: this one, if it was kept here until just now.
   bool gives() const noexcept;
 
-  // Whether keeping it is worth while: by the owner, every `bodies_in_a_turn` bodies of this thread.
-  bool has_come_back(const section_core& s, std::uint64_t executions, unsigned turns) noexcept;
+  // Turns in a row that were this section's alone, one more than before: by the owner, every `bodies_in_a_turn`
+  // bodies of this thread.
+  std::uint32_t count_turns(const section_core& s, std::uint64_t executions) noexcept;
   std::uint64_t kept_since() const noexcept { return since_.load(relaxed); }
 
   // From 1, and 0 for none.
