@@ -59,7 +59,7 @@ bool same(const execution_record& r, const section_core& s, const site& at) noex
 }  // namespace
 
 void watch_if_asked(section_core& s) noexcept {
-  if (recording.load(seq_cst)) s.record(true);
+  if (recording.load(relaxed)) s.record(true);  // E5
 }
 
 void record_execution(const section_core& s, const site& at, const resource_list& uses) noexcept {
@@ -93,7 +93,7 @@ void registry::keep_executions(std::size_t last_n) {
     k.shrink();
   }
   const bool on = last_n != 0;
-  detail::recording.store(on, detail::seq_cst);
+  detail::recording.store(on, detail::relaxed);  // E5
   detail::all_sections().look_at_all(
       [on](detail::section_core& s, std::uint32_t) { s.record(on); });
 }

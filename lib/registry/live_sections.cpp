@@ -23,17 +23,22 @@ section_record look(const section_core& s, std::uint32_t id) {
   return {id, std::string(s.name()), std::string(s.container()), s.statistics()};
 }
 
+// Never destroyed: sections may end with static objects.
+union lasting_table {
+  constexpr lasting_table() noexcept : all() {}
+  ~lasting_table() {}
+  living<section_core> all;
+};
+
+constinit lasting_table listed_sections;
+
 }  // namespace
 
-// Never destroyed: sections may end with static objects.
-living<section_core>& all_sections() {
-  static living<section_core>& all = *new living<section_core>;
-  return all;
-}
+living<section_core>& all_sections() { return listed_sections.all; }
 
 std::uint32_t enlist(section_core& s) {
   if constexpr (listed) {
-    const std::uint32_t id = all_sections().add(s);
+    const std::uint32_t id = listed_sections.all.add(s);
     watch_if_asked(s);
     return id;
   } else {
@@ -43,7 +48,7 @@ std::uint32_t enlist(section_core& s) {
 }
 
 void delist([[maybe_unused]] section_core& s, [[maybe_unused]] std::uint32_t id) noexcept {
-  if constexpr (listed) all_sections().remove(s, id);
+  if constexpr (listed) listed_sections.all.remove(s, id);
 }
 
 }  // namespace detail

@@ -14,17 +14,16 @@
 //           left = numbers of a chunk that are not over yet, and one while a reader is in it. At 0
 //           the chunk is freed. Whoever was given a number keeps its chunk, made or not made yet.
 //
-// Edges     E1  store(seq_cst) in add -> load(seq_cst) in look: the reader sees a whole object. The CAS
+// Edges     E1  store(release) in add -> load(acquire) in look: the reader sees a whole object. The CAS
 //               after it only asks whether that is still there: a slot has one object in its life
 //           E2  store(seq_cst) at the end of a look -> CAS(acquire) in remove: the look is over. In one
 //               order with notify_one's look for somebody who waits, or both could miss each other
 //           E3  fetch_sub(acq_rel) in leave: the last one frees the chunk after all others' touches
 //           E4  store(release) of a block or a place -> load(acquire) in add: the block, the chunk.
 //               remove comes after add
-//           E5  seq_cst: add's store and what the adder reads next, and what a reader stored and its
-//               load of the slot, are one order. So a switch that is set before all are looked at,
-//               and read by whoever was just added, misses nobody. For chunks made meanwhile the
-//               mutex says the same.
+//           E5  store in add, light_fence, what the adder reads next  against  what a reader stored,
+//               heavy_fence, load in look: so a switch that is set before all are looked at, and read by
+//               whoever was just added, misses nobody. For chunks made meanwhile the mutex says the same.
 //
 // Progress  add and remove are wait-free but for one in 1024, which makes or frees a chunk under a
 //           lock held for a few steps. remove waits for a look at the object that ends, and for
@@ -50,7 +49,7 @@ namespace turnstile::detail {
 template <class T>
 class living {
  public:
-  living() = default;
+  constexpr living() noexcept = default;
   ~living() {
     while (oldest_ != nullptr) delete std::exchange(oldest_, static_cast<chunk*>(oldest_)->newer);
     for (auto& b : blocks_) delete b.load(relaxed);
@@ -64,9 +63,12 @@ class living {
       const std::uint64_t n = given_.fetch_add(1, relaxed);  // relaxed: only distinct
       atomic<std::uintptr_t>& place = place_to_make(n);
       std::uintptr_t there = place.load(acquire);  // E4
-      if (there == 0) there = make(place, n);
-      if ((there & round_mask) != round_of(n)) continue;
-      slot_in(*chunk_at(there), n).store(word_of(object), seq_cst);  // E1, E5
+      if (there == 0) [[unlikely]]
+        there = make(place, n);
+      if ((there & round_mask) != round_of(n)) [[unlikely]]
+        continue;
+      slot_in(*chunk_at(there), n).store(word_of(object), release);  // E1
+      light_fence();                                                 // E5
       return static_cast<std::uint32_t>(n + 1);
     }
   }
@@ -89,6 +91,7 @@ class living {
   template <class F>
   void look_at_all(F f) {
     const std::lock_guard alone(readers_);
+    heavy_fence();  // E5
     for (visit v(*this); v.at() != nullptr; v.go_on()) {
       std::uint32_t number = v.at()->first;
       for (auto& slot : v.at()->slots) look(slot, number++, f);
@@ -179,11 +182,14 @@ class living {
     return place_in(*block_of(n).load(relaxed), n);  // seen before: E4
   }
   atomic<std::uintptr_t>& place_to_make(std::uint64_t n) {
-    if (block_of(n).load(acquire) == nullptr) [[unlikely]] {  // E4
-      const std::lock_guard lock(chunks_);
-      if (block_of(n).load(relaxed) == nullptr) block_of(n).store(new block, release);  // E4
-    }
-    return place_of(n);
+    block* const there = block_of(n).load(acquire);  // E4
+    return place_in(there != nullptr ? *there : make_block(n), n);
+  }
+
+  TURNSTILE_COLD block& make_block(std::uint64_t n) {
+    const std::lock_guard lock(chunks_);
+    if (block_of(n).load(relaxed) == nullptr) block_of(n).store(new block, release);  // E4
+    return *block_of(n).load(relaxed);
   }
 
   TURNSTILE_COLD std::uintptr_t make(atomic<std::uintptr_t>& place, std::uint64_t n) {
@@ -234,7 +240,7 @@ class living {
 
   template <class F>
   static void look(atomic<std::uintptr_t>& slot, std::uint32_t number, F& f) {
-    std::uintptr_t object = slot.load(seq_cst);  // E1, E5
+    std::uintptr_t object = slot.load(acquire);  // E1
     if (object == 0) return;
     if (!slot.compare_exchange_strong(object, object | looked_at, relaxed, relaxed)) return;
     const end_of_look end{slot, object};

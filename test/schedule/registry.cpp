@@ -18,7 +18,6 @@
 using namespace schedule;
 using turnstile::detail::living;
 using turnstile::detail::relaxed;
-using turnstile::detail::seq_cst;
 
 namespace {
 
@@ -143,10 +142,10 @@ TEST_SUITE("looking") {
       std::unique_ptr<listed> comes;
       together({[&] {
                   comes = std::make_unique<listed>(all);
-                  if (wanted.load(seq_cst)) (**comes).watched.store(true, relaxed);
+                  if (wanted.load(relaxed)) (**comes).watched.store(true, relaxed);
                 },
                 [&] {
-                  wanted.store(true, seq_cst);
+                  wanted.store(true, relaxed);
                   all.look_at_all([](thing& t, std::uint32_t) { t.watched.store(true, relaxed); });
                 }});
       require((**comes).watched.load(relaxed), "missed");

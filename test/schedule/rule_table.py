@@ -61,13 +61,13 @@ def in_two_steps(change, begin, end):
 # --- ticket_ring ----------------------------------------------------------------------------------
 
 rule = rules_of("lib/ring/ticket_ring.cpp", RING)
-PARK = "if (cells_[i].compare_exchange_strong(seen, parked, release, relaxed)) return nullptr;"
-rule("parks by store", PARK, "cells_[i].store(parked, release); return nullptr;")
+PARK = "if (c.compare_exchange_strong(seen, parked, release, relaxed)) return nullptr;"
+rule("parks by store", PARK, "c.store(parked, release); return nullptr;")
 rule("takes over, and does not go on",
      "put(r, mine);\n        return after_publish::take_over;", "return after_publish::nothing;")
-TAKE_OVER = "cells_[i].compare_exchange_weak(seen, nothing, acquire, relaxed)"
-rule("takes over without clearing the mark", TAKE_OVER, "cells_[i].load(acquire) == parked")
-rule("takes over by store", TAKE_OVER, "(cells_[i].store(nothing, release), true)")
+TAKE_OVER = "c.compare_exchange_weak(seen, nothing, acquire, relaxed)"
+rule("takes over without clearing the mark", TAKE_OVER, "c.load(acquire) == parked")
+rule("takes over by store", TAKE_OVER, "(c.store(nothing, release), true)")
 rule("publishes on top of the mark", "seen == parked", "false")
 rule("does not account before it parks", "account(mine);\n    std::uintptr_t",
      "std::uintptr_t",
@@ -75,7 +75,7 @@ rule("does not account before it parks", "account(mine);\n    std::uintptr_t",
 rule("accounts after it has parked",
      "account(mine);\n    std::uintptr_t seen = nothing;\n    " + PARK,
      "std::uintptr_t seen = nothing;\n"
-     "if (cells_[i].compare_exchange_strong(seen, parked, release, relaxed)) {"
+     "if (c.compare_exchange_strong(seen, parked, release, relaxed)) {"
      "account(mine); return nullptr; }")
 rule("collects without turning the chain round", """  while (newest != nullptr) {
     request* const older = newest->link();
@@ -84,32 +84,31 @@ rule("collects without turning the chain round", """  while (newest != nullptr) 
     newest = older;
   }""", "oldest = newest;",
      reason="only speed: put finds the place in any order")
-rule("collects by load and store", "cells_[i].exchange(nothing, acquire)",
-     in_two_steps("cells_[i].store(nothing, relaxed)", "cells_[i].load(acquire)", ""))
+rule("collects by load and store", "from.exchange(nothing, acquire)",
+     in_two_steps("from.store(nothing, relaxed)", "from.load(acquire)", ""))
 rule("puts the newest first", "at != nullptr && ticket_word::before(at->ticket, r.ticket)",
      "false && at != nullptr")
 rule("still follows a request that is gone",
      "if (first == mine.last_put_) mine.last_put_ = nullptr;", "")
-rule("follows a request in another cell",
-     "index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket)",
+rule("follows a request in another stash",
+     "stash_index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket)",
      "!ticket_word::before(after->ticket, r.ticket)")
 rule("follows a request with a later ticket",
-     "index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket)",
-     "index_of(after->ticket) != i")
+     "stash_index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket)",
+     "stash_index_of(after->ticket) != i")
 rule("takes the first in the stash whatever its ticket",
      "first != nullptr && first->ticket == mine.head", "first != nullptr")
 rule("links after the push", """r.next = std::bit_cast<request*>(seen);
-      if (cells_[i].compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&r), release,  // R1
-                                          relaxed)) {
+      if (c.compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&r), release,  // R1
+                                  relaxed)) {
         return after_publish::nothing;  // r may be gone
       }""", """const auto below = seen;
-      if (cells_[i].compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&r), release,
-                                          relaxed)) {
+      if (c.compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&r), release, relaxed)) {
         r.next = std::bit_cast<request*>(below);
         return after_publish::nothing;
       }""")
 rule("puts back without a ticket", "r.ticket = mine.head;", "", ("strand:*", "ring: an owner*"))
-rule("puts back without a link", "r.next = stash;", "r.next = nullptr;",
+rule("puts back without a link", "r.next = stashed;", "r.next = nullptr;",
      ("ring: an owner*", "strand:*"))
 
 RESET_BEFORE_IDLE = "settle has reset it before the section became idle"
@@ -263,15 +262,15 @@ rule("reads the next closer after this one goes on",
     s.pass_over();
     if (s.unpin()) batch::post_back(who);""",
      ("strand: *clos*",))
-rule("takes the closers by load and store", "closers_.exchange(closed_list, acq_rel)",
-     in_two_steps("closers_.store(closed_list, release)", "closers_.load(acquire)", ""),
+rule("takes the closers by load and store", "list.exchange(closed_list, acq_rel)",
+     in_two_steps("list.store(closed_list, release)", "list.load(acquire)", ""),
      ("strand: *clos*",))
-rule("does not say that it is closed", "closers_.exchange(closed_list, acq_rel)",
-     "closers_.exchange(nullptr, acq_rel)", ("strand: *clos*",))
+rule("does not say that it is closed", "list.exchange(closed_list, acq_rel)",
+     "list.exchange(nullptr, acq_rel)", ("strand: *clos*",))
 rule("a closer is added to a closed section", "if (seen == closed_list) return false;",
      "if (seen == closed_list) seen = nullptr;", ("strand: *clos*",))
-ADD = "closers_.compare_exchange_weak(seen, &s, release, acquire)"
-rule("a closer is added by store", ADD, "(closers_.store(&s, release), true)", ("strand: *clos*",))
+ADD = "list.compare_exchange_weak(seen, &s, release, acquire)"
+rule("a closer is added by store", ADD, "(list.store(&s, release), true)", ("strand: *clos*",))
 
 rule = rules_of("lib/strand/section_core.cpp", ENDS)
 POST = "ring_.put_back(*next, mine_);\n      return to.post(*this);"
@@ -944,6 +943,8 @@ rule("children are told in one frame", "if (chain != nullptr) chain = side_by_si
 # --- living ---------------------------------------------------------------------------------------
 
 rule = rules_of("lib/registry/living.hpp", LOOKING)
+rule("who is added does not fence before it looks at a switch", "light_fence();", ";")
+rule("a reader does not fence behind its switch", "heavy_fence();", ";")
 rule("remove does not wait for a look", """    while (!slot.compare_exchange_strong(seen, 0, acquire, relaxed)) {  // E2
       slot.wait(seen, relaxed);
       seen = word_of(object);
@@ -960,7 +961,7 @@ rule("a reader leaves a chunk before it is in the next one",
 rule("whoever finds no chunk makes one",
      "if (const std::uintptr_t there = place.load(relaxed); there != 0) return there;", ";")
 rule("a freed chunk is still found", "c.place->store(0, relaxed);", ";")
-rule("a number goes to an old chunk", "if ((there & round_mask) != round_of(n)) continue;", ";")
+rule("a number goes to an old chunk", "if ((there & round_mask) != round_of(n)) [[unlikely]]\n        continue;", ";")
 # --- fibers ---------------------------------------------------------------------------------------
 
 rule = rules_of("lib/fiber/delegated_hold.cpp", ("fiber: its code*", "fiber: one locks*", "fiber:*"))
