@@ -5,9 +5,11 @@
 #pragma once
 
 #include "support/measure.hpp"
+#include "support/work.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace bench::lines {
@@ -46,15 +48,67 @@ class client {
   std::size_t turns_;
 };
 
+struct alignas(64) worked_line {
+  static constexpr std::uint64_t first_value = 1;
+
+  std::uint64_t word = first_value;
+};
+
+struct worked_state {
+  explicit worked_state(const shape& s) : all(lines_of(s.body)), steps(steps_of(s.body)) {}
+  bool is_right(std::size_t operations) const noexcept {
+    const std::uint64_t right =
+        multiply_add_foretold(worked_line::first_value, operations * steps);
+    return std::ranges::all_of(all, [&](const worked_line& l) { return l.word == right; });
+  }
+
+  std::vector<worked_line> all;
+  std::uint64_t steps;
+  std::uint64_t nothing = 0;  // which no compiler knows, and no core guesses
+};
+
+// Works with what is in each line, one line after the other: a line is not begun before the one before is
+// done, for nothing of that is added. So the body is as long as its steps, wherever its lines are.
+class worker {
+ public:
+  using shared_state = worked_state;
+
+  worker(shared_state& shared, std::size_t, std::size_t turns) noexcept
+      : shared_(&shared), turns_(turns) {}
+
+  std::size_t turns() const noexcept { return turns_; }
+  std::size_t section() const noexcept { return 0; }
+  void request() noexcept {}
+  void body() noexcept {
+    std::uint64_t made = 0;
+    for (worked_line& l : shared_->all) {
+      made = multiply_add(l.word + (made & shared_->nothing), shared_->steps);
+      l.word = made;
+    }
+  }
+  void completed() noexcept {}
+
+ private:
+  shared_state* shared_;
+  std::size_t turns_;
+};
+
+template <class Contender, class Client>
+void ask_on(std::size_t threads, length body) {
+  for (const std::size_t clients : clients_on<Contender>(threads, {64, 1024})) {
+    add_case<Contender, Client>("lines", {threads, clients, threads, body});
+  }
+}
+
 template <class Contender>
 bool ask() {
-  const auto ask_on = [](std::size_t threads, length body) {
-    for (const std::size_t clients : clients_on<Contender>(threads, {64, 1024})) {
-      add_case<Contender, client>("lines", {threads, clients, threads, body});
-    }
-  };
-  for (const length body : {length::line_1, length::lines_8, length::lines_64}) ask_on(2, body);
-  for (const std::size_t threads : {4, 8}) ask_on(threads, length::lines_8);
+  for (const length body : {length::line_1, length::lines_8, length::lines_64}) {
+    ask_on<Contender, client>(2, body);
+  }
+  for (const std::size_t threads : {4, 8}) ask_on<Contender, client>(threads, length::lines_8);
+  for (const std::size_t threads : {2, 4, 8}) {
+    ask_on<Contender, worker>(threads, length::lines_8_ns_100);
+  }
   return true;
 }
 

@@ -107,8 +107,8 @@ GOALS = (
          {"T": "8", "N": "64"}, beside="", beside_letters={"T": "2"}),
     *(Goal(f"counter, {n} plain threads that wait in place, time of std::mutex", 1.0, "counter",
            {"T": n, "N": n}, way="_blocking") for n in ("2", "4", "8")),
-    *(Goal(f"lines, 8 lines, {n} coroutines on {t} threads, time of the physical limit", 1.10, "lines",
-           {"T": t, "N": n, "B": "8lines"}, "limit") for n in _MANY for t in _THREADS),
+    *(Goal(f"lines, 8 lines in 100 ns, {n} coroutines on {t} threads, time of the physical limit", 1.10,
+           "lines", {"T": t, "N": n, "B": "8lines_100ns"}, "limit") for n in _MANY for t in _THREADS),
     *(goal for body in ("tiny", "250ns") for n in _MANY for t in _THREADS
       for goal in _think(t, n, body)),
     *(_fair(question, t, n) for question in ("counter", "think") for n in _MANY for t in _THREADS),

@@ -16,6 +16,7 @@ std::string_view name_of(length l) {
     case length::line_1: return "1line";
     case length::lines_8: return "8lines";
     case length::lines_64: return "64lines";
+    case length::lines_8_ns_100: return "8lines_100ns";
     case length::us_5: return "5us";
     case length::us_20: return "20us";
     case length::us_100: return "100us";
@@ -49,6 +50,7 @@ std::uint64_t steps_of(length l) {
     case length::ns_215: return steps_lasting(215);
     case length::ns_250: return steps_lasting(250);
     case length::steps_1000: return 1000;
+    case length::lines_8_ns_100: return steps_lasting(100.0 / 8);
     default: return 0;
   }
 }
@@ -56,7 +58,8 @@ std::uint64_t steps_of(length l) {
 std::size_t lines_of(length l) {
   switch (l) {
     case length::line_1: return 1;
-    case length::lines_8: return 8;
+    case length::lines_8:
+    case length::lines_8_ns_100: return 8;
     case length::lines_64: return 64;
     default: return 0;
   }

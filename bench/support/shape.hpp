@@ -20,6 +20,7 @@ enum class length {
   line_1,
   lines_8,
   lines_64,
+  lines_8_ns_100,
   us_5,  // us: by the clock
   us_20,
   us_100,
@@ -41,7 +42,7 @@ struct shape {
 // The letters as they stand in the name of a case: T:2/N:64/S:1/B:tiny/W:215ns.
 std::string letters_of(const shape&);
 
-// How many steps of work.hpp that is on this machine.
+// How many steps of work.hpp that is on this machine; in a length of lines, for each of them.
 std::uint64_t steps_of(length);
 // How many cache lines are written; 0: it is no such length.
 std::size_t lines_of(length);
