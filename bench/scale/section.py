@@ -230,7 +230,7 @@ class InboxRing:
 class Section:
     def __init__(self, m, ring="ticket", cells=8, ahead=False):
         self.m = m
-        self.word, self.mine, self.stash, self.data = Line(), Line(), Line(), Line()
+        self.word, self.mine, self.data = Line(), Line(), Line()
         self.sleepers = Line()  # the pool's
         self.apart = ", apart" if ahead else ""
         self.ahead, self.piles = ahead, IN_A_TURN if ahead else PILES

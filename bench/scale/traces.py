@@ -12,8 +12,8 @@ overlap. Each is one of
     rmw X    atomic read-modify-write, whether it succeeds or not
     code N   N nanoseconds of instructions
 
-X is a cache line. Of the section (section_core.hpp, 256 bytes): `word` job, ring word, traits,
-has_aside_, has_tail_, executions_; `mine` the owner's private side; `stash`; `data` what the body
+X is a cache line. Of the section (section_core.hpp): `word` job, ring word, traits,
+has_aside_, has_tail_, executions_; `mine` the owner's private side, stashes and all; `data` what the body
 writes; a `cell.line` holds eight cells. Of a request (execute_awaiter, 392 bytes): `head` next, work,
 home, ticket, start, back_to; `mid` accepted_at, chain, waiter; `tail` section, told, phase, body,
 result, left. Of a worker: `queue` head and tail; `mail`; `bodies`; `keeper`. `pool.sleepers`.
@@ -52,14 +52,14 @@ ASKING = {
 
 # Serving, in lib/strand/section_core.cpp and lib/ring.
 SERVING = {
-    "begin": "code 30; r section.mine + r section.stash; w section.mine",
+    "begin": "code 30; r section.mine; w section.mine",
     # start, the body, batch::add; has_tail_ twice, limited(), has_aside_; executions_
     "serve one": "code 8; r frame.head; r frame.mid + r frame.tail + p section.word; "
                  "u section.data; w frame.tail; w frame.head; w section.word; w section.mine; "
                  "p section.word",
     "serve one, apart": "code 8; r frame.head; r frame.mid + r frame.tail; u section.data; "
                         "w frame.tail; w frame.head; w section.mine",
-    "look at cell": "r section.stash; r cell.line",
+    "look at cell": "r section.mine; r cell.line",
     "collect": "rmw cell.line",
     "walk": "r frame.head; w frame.head",
     "walk, ahead": "r frame.head; w frame.head; f frame.mid + f frame.tail",

@@ -77,7 +77,7 @@ struct attempt<void> {
 class critical_section {
  public:
   /// Unnamed, and distinct from every other.
-  critical_section() : critical_section(section_options{}) {}
+  critical_section() = default;
   /// `name` is a label in errors; it does not share.
   explicit critical_section(std::string_view name)
       : critical_section(section_options{.name = name}) {}
@@ -295,7 +295,7 @@ class critical_section {
 };
 
 #if !defined(TURNSTILE_RING_CYCLE)
-static_assert(sizeof(critical_section) <= 256, "a section is as cheap as a mutex");
+static_assert(sizeof(critical_section) <= 192, "a section is as cheap as a mutex");
 #endif
 
 }  // namespace turnstile

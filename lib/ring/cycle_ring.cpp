@@ -13,7 +13,7 @@ struct cycle_ring::cells {
   cds::container::VyukovMPSCCycleQueue<request*> queue;
 };
 
-cycle_ring::cycle_ring(std::size_t capacity, storage&)
+cycle_ring::cycle_ring(std::size_t capacity)
     : cells_(std::make_unique<cells>(std::max<std::size_t>(capacity, 2))) {}  // libcds needs two
 
 cycle_ring::~cycle_ring() = default;

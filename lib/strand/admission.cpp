@@ -17,7 +17,7 @@ gate* section_core::limit() const noexcept { return known_stand_ins()->limit; }
 section_core::admission section_core::admit() noexcept {
   if (is_lost()) return admission::lost;
   if (!limited() || limit()->enter()) return admission::in;
-  if (closers_.load(relaxed) != nullptr) return admission::closed;
+  if (closers() != nullptr) return admission::closed;
   return limit()->may_wait() ? admission::outside : admission::full;
 }
 

@@ -38,17 +38,19 @@ void section_core::publish_closing(place p) noexcept {
 }
 
 bool section_core::add_closer(stand_in& s) noexcept {
-  stand_in* seen = closers_.load(acquire);
+  atomic<stand_in*>& list = given_.load(acquire)->closers;  // X1, made by prepare_closing
+  stand_in* seen = list.load(acquire);
   do {
     if (seen == closed_list) return false;
     s.younger = seen;
-  } while (!closers_.compare_exchange_weak(seen, &s, release, acquire));
+  } while (!list.compare_exchange_weak(seen, &s, release, acquire));
   return true;
 }
 
 // For the graph they are all over before one of them goes on. The section may go with the first.
 void section_core::finish_close() noexcept {
-  stand_in* const all = closers_.exchange(closed_list, acq_rel);
+  atomic<stand_in*>& list = given_.load(acquire)->closers;  // X1
+  stand_in* const all = list.exchange(closed_list, acq_rel);
   stand_in* still_there = nullptr;
   for (stand_in* s = all; s != nullptr;) {
     stand_in* const next = s->younger;

@@ -32,12 +32,21 @@ std::size_t checked_capacity(std::size_t capacity) {
 
 }  // namespace
 
+section_core::section_core()
+    : job(&run_posted),
+      ring_(section_options{}.ring_capacity),
+      special_(0),
+      given_(nullptr),
+      mine_(section_options{}.ring_capacity),
+      id_(enlist(*this)) {}
+
 section_core::section_core(const section_options& options, std::string_view container)
     : job(&run_posted),
-      ring_(checked_capacity(options.ring_capacity), storage_),
+      ring_(checked_capacity(options.ring_capacity)),
       special_(traits_of(options)),
-      mine_(options.ring_capacity, storage_),
-      given_(keep(options, container)) {
+      given_(nullptr),
+      mine_(options.ring_capacity) {
+  given_.store(keep(options, container), relaxed);
   try {
     if (options.max_waiters != 0) {
       stand_ins().limit = new gate(options.max_waiters, options.on_full == when_full::wait_outside);
@@ -56,7 +65,7 @@ std::uint8_t section_core::traits_of(const section_options& options) noexcept {
 
 section_core::~section_core() {
   end_kept();
-  if (closers_.load(relaxed) != closed_list && (ring_.pending() != 0 || waits_aside())) {
+  if (closers() != closed_list && (ring_.pending() != 0 || waits_aside())) {
     contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
   }
   if (has_aside_) forget_aside();
@@ -78,6 +87,12 @@ section_core::extras* section_core::keep(const section_options& options,
   }
   return new extras{std::string(options.name), options.executor,      std::string(container),
                     options.place,             options.max_in_flight, options.hand_on};
+}
+
+// Relaxed where it is only compared: who goes through the list has it by an exchange.
+stand_in* section_core::closers() const noexcept {
+  const extras* const e = given();
+  return e == nullptr ? nullptr : e->closers.load(relaxed);
 }
 
 section_core::extras::~extras() {
@@ -135,14 +150,14 @@ std::string label_of(std::string_view name, std::uint32_t id) {
 }
 
 section_statistics section_core::statistics() const noexcept {
-  const bool closed = closers_.load(relaxed) == closed_list;
+  const bool closed = closers() == closed_list;
   const std::size_t not_waiting = section_ring::ended(mine_) + 1;
   const std::size_t unused = is_kept_unused() ? 1 : 0;
   const std::size_t pending = closed ? 0 : std::max(ring_.pending(), unused) - unused;
   const std::size_t most = ring_.most_pending();
   section_statistics s;
   s.executions = executions_.load(relaxed);
-  s.refused = refused_.load(relaxed);
+  if (const extras* const e = given()) s.refused = e->refused.load(relaxed);
   s.held = pending != 0;
   s.waiters = pending <= not_waiting ? 0 : pending - not_waiting;
   if (const stand_in_counts* const c = known_stand_ins()) {
@@ -160,6 +175,13 @@ stand_in_counts& section_core::stand_ins() const { return made(made(given_).stan
 stand_in_counts* section_core::known_stand_ins() const noexcept {
   const extras* const e = given();
   return e == nullptr ? nullptr : e->stand_ins.load(acquire);  // X1
+}
+
+void section_core::count_refusal() noexcept {
+  try {
+    made(given_).refused.fetch_add(1, relaxed);
+  } catch (...) {
+  }
 }
 
 void section_core::count_withdrawal() const { stand_ins().withdrawn.fetch_add(1, relaxed); }

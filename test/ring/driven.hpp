@@ -52,7 +52,7 @@ class driven {
     typename Ring::place place{};
   };
 
-  explicit driven(std::size_t cells = 8) : ring_(cells, storage_), mine_(cells, storage_) {}
+  explicit driven(std::size_t cells = 8) : ring_(cells), mine_(cells) {}
 
   // Producers.
   visitor& visit() { return visitors_.emplace_back(); }
@@ -104,7 +104,6 @@ class driven {
 
  private:
   std::deque<visitor> visitors_;
-  typename Ring::storage storage_;
   Ring ring_;
   typename Ring::private_side mine_;
 };

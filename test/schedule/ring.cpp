@@ -21,7 +21,7 @@ namespace {
 template <class Ring>
 class line {
  public:
-  explicit line(std::size_t cells) : ring_(cells, storage_), mine_(cells, storage_) {}
+  explicit line(std::size_t cells) : ring_(cells), mine_(cells) {}
 
   // A request that is in line even if nobody else is. False: closed.
   bool ask(request& r) {
@@ -146,7 +146,6 @@ class line {
     last_turn_ = ticket;
   }
 
-  [[no_unique_address]] typename Ring::storage storage_;
   Ring ring_;
   typename Ring::private_side mine_;
   guarded<int> ran_{0};
@@ -192,6 +191,10 @@ TEST_SUITE("ring") {
 
   TEST_CASE("ring: three producers, two requests each, two cells") {
     holds(everybody_is_served<ticket_ring>({3, 2, 2}), {.most = {3, 1}});
+  }
+
+  TEST_CASE("ring: three producers, two requests each, two cells for a stash") {
+    holds(everybody_is_served<ticket_ring>({3, 2, 4}), {.most = {3, 1}});
   }
 
   TEST_CASE("inbox: three producers, two requests each") {

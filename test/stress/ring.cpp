@@ -34,8 +34,8 @@ class arena {
   };
 
   arena(std::size_t cells, int producers)
-      : ring_(cells, storage_),
-        mine_(cells, storage_),
+      : ring_(cells),
+        mine_(cells),
         last_number_(static_cast<std::size_t>(producers), -1) {}
 
   // False: the ring is closed.
@@ -129,7 +129,6 @@ class arena {
     v.served.store(true, std::memory_order_release);  // v may be used again
   }
 
-  typename Ring::storage storage_;
   Ring ring_;
   typename Ring::private_side mine_;
   std::atomic<bool> given_away_{false};

@@ -29,13 +29,12 @@ class cycle_ring {
   using place = ticket_word::place;
   static constexpr bool can_be_kept = true;
   static constexpr bool arrival_is_place = true;
-  struct storage {};
 
   struct private_side : ticket_word::private_side {
-    private_side(std::size_t, storage&) noexcept {}
+    explicit private_side(std::size_t) noexcept {}
   };
 
-  cycle_ring(std::size_t capacity, storage&);
+  explicit cycle_ring(std::size_t capacity);
   ~cycle_ring();
 
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return word_.arrive(p); }

@@ -47,17 +47,16 @@ class inbox_ring {
   struct place {};
   static constexpr bool can_be_kept = false;  // its word has no room to say so
   static constexpr bool arrival_is_place = false;  // only what is published has one
-  struct storage {};
 
   struct private_side {
-    private_side(std::size_t, storage&) noexcept {}
+    explicit private_side(std::size_t) noexcept {}
     guarded<request*> first{nullptr};  // collected, oldest first
     // Requests that next gave and that are still in waiting_. Relaxed: statistics look at it.
     statistic<std::int32_t> counted{0};
   };
 
   // One inbox, however many cells are asked for.
-  inbox_ring(std::size_t, storage&) noexcept {}
+  explicit inbox_ring(std::size_t) noexcept {}
 
   TURNSTILE_INLINE arrival arrive(place&) noexcept {
     std::uintptr_t seen = 0;

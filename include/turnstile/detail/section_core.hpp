@@ -88,6 +88,7 @@ class section_core : private job {
  public:
   using place = section_ring::place;
 
+  section_core();  // as without any options
   explicit section_core(const section_options& options, std::string_view container = {});
   ~section_core();
   section_core(const section_core&) = delete;
@@ -267,14 +268,14 @@ class section_core : private job {
   void serve_on(request& r, batch& done) noexcept;
   void pass_to_executor(request& r, batch& done) noexcept;
 
-  void count_refusal() noexcept { refused_.fetch_add(1, relaxed); }
+  // Without memory for what few sections have it is not counted.
+  void count_refusal() noexcept;
   void count_withdrawal() const;
   TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
     executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
     ++t.bodies;
   }
 
-  // Waiters of close, newest first, each behind a stand-in; `closed_list` when it is done.
   bool add_closer(stand_in& s) noexcept;  // false: closed already
   void finish_close() noexcept;
 
@@ -294,6 +295,9 @@ class section_core : private job {
     atomic<stand_in_counts*> stand_ins{nullptr};
     atomic<closing_request*> closing{nullptr};
     atomic<submissions*> device_work{nullptr};
+    // Waiters of close, newest first, each behind a stand-in; `closed_list` when it is done.
+    atomic<stand_in*> closers{nullptr};
+    statistic<std::uint64_t> refused{0};
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
   };
 
@@ -306,6 +310,7 @@ class section_core : private job {
   };
 
   static extras* keep(const section_options& options, std::string_view container);
+  stand_in* closers() const noexcept;
   static std::uint8_t traits_of(const section_options& options) noexcept;
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
@@ -370,16 +375,12 @@ class section_core : private job {
   guarded<bool> has_aside_{false};          // only the owner
   guarded<bool> has_tail_{false};           // the same: a device may still work for it
   statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
-  [[no_unique_address]] section_ring::storage storage_;
-  // Only the owner.
+  mutable atomic<extras*> given_;           // made by the constructor, or when needed
+  // The line of the ring's cells, and then the owner's.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
-  guarded<std::uint8_t> patience_{0};  // the same: before it is kept, 2 to that many turns
+  guarded<std::uint8_t> patience_{0};  // only the owner: before it is kept, 2 to that many turns
   atomic<std::uint16_t> kept_by_{0};   // whose it is, while the ring says that it is kept
   std::uint32_t id_;
-  // Written rarely or never.
-  statistic<std::uint64_t> refused_{0};
-  atomic<stand_in*> closers_{nullptr};
-  mutable atomic<extras*> given_;  // made by the constructor, or when needed
 };
 
 }  // namespace turnstile::detail

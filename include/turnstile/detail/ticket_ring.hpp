@@ -13,7 +13,9 @@
 //             nothing       --take-----> parked     by the owner, who leaves with it
 //
 //           A cell is a chain, so the ring never fills up, never allocates and never refuses.
-//           Private to the owner: stash[i], what was taken out of cell i, in ticket order.
+//           Private to the owner: stashes, what was taken out of the cells, each in ticket order. Ticket t is
+//           in stash[t mod 4]: so two cells share one of those that lie inside the section, and all of it
+//           is three lines.
 //
 // Edges     R1  publish   CAS(release) in publish -> exchange(acquire) in collect
 //               the owner sees the request's fields. Later pushes on the same cell are RMWs and
@@ -44,10 +46,13 @@
 #pragma once
 
 #include <turnstile/detail/request.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/ticket_word.hpp>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace turnstile::detail {
 
@@ -66,33 +71,51 @@ class ticket_ring {
   static constexpr bool can_be_kept = true;
   static constexpr bool arrival_is_place = true;  // even before it is published
 
-  // The cells that a ring has without allocating. Beside the ring, so that the word and the cells
-  // lie on lines of their own.
-  struct storage {
-    static constexpr std::size_t size = 8;
-    alignas(cache_line) cell cells[size]{};
-    alignas(cache_line) guarded<request*> stash[size]{};
+  static constexpr std::size_t cells_inside = 8;
+  static constexpr std::size_t stashes_inside = limit(std::size_t{4}, std::size_t{2});
+
+ private:
+  // More than lie inside, and as many stashes.
+  struct many {
+    explicit many(std::size_t capacity)
+        : cells(new cell[capacity]{}), stashes(new guarded<request*>[capacity]{}) {}
+    const std::unique_ptr<cell[]> cells;
+    const std::unique_ptr<guarded<request*>[]> stashes;
+  };
+  struct alignas(cache_line) cells_line {
+    cell cells[cells_inside]{};  // or in the first one a many, which does not change
   };
 
-  // What only the owner touches: beside the ring, on a line of its own.
-  class private_side : public ticket_word::private_side {
+ public:
+  // What lies beside the ring, so that the word, the cells, and what only the owner touches have lines of
+  // their own.
+  class private_side : private cells_line, public ticket_word::private_side {
    public:
-    private_side(std::size_t capacity, storage& inside);
-    ~private_side();
+    explicit private_side(std::size_t capacity) : allocated_(capacity > cells_inside) {
+      if (allocated_) [[unlikely]]
+        allocate(capacity);
+    }
+    ~private_side() {
+      if (allocated_) [[unlikely]]
+        delete others();
+    }
     private_side(const private_side&) = delete;
     private_side& operator=(const private_side&) = delete;
 
    private:
     friend class ticket_ring;
-    guarded<request*>* stash_;  // as many as cells
-    guarded<request*> last_put_{
-        nullptr};  // put there last and still there: where the next may follow
+    TURNSTILE_COLD void allocate(std::size_t capacity);
+    many* others() const noexcept { return std::bit_cast<many*>(cells[0].load(relaxed)); }
+
+    guarded<request*> stashes_[stashes_inside]{};
+    // Put there last and still there: where the next may follow.
+    guarded<request*> last_put_{nullptr};
     const bool allocated_;
   };
 
-  // `capacity` cells, a power of two. More than storage::size are allocated.
-  ticket_ring(std::size_t capacity, storage& inside);
-  ~ticket_ring();
+  // `capacity` cells, a power of two. More than lie inside are allocated.
+  explicit ticket_ring(std::size_t capacity) noexcept
+      : log2_cells_(static_cast<std::uint8_t>(std::countr_zero(capacity))) {}
   ticket_ring(const ticket_ring&) = delete;
   ticket_ring& operator=(const ticket_ring&) = delete;
 
@@ -129,13 +152,16 @@ class ticket_ring {
   static constexpr std::uintptr_t nothing = 0;
   static constexpr std::uintptr_t parked = 1;
 
-  std::size_t index_of(std::uint64_t ticket) const noexcept {
-    return ticket & ((std::uint64_t{1} << log2_cells_) - 1);
+  bool is_inside() const noexcept { return log2_cells_ <= std::countr_zero(cells_inside); }
+  static std::size_t index_of(std::uint64_t ticket, int log2_size) noexcept {
+    return ticket & ((std::uint64_t{1} << log2_size) - 1);
   }
-  void collect(std::size_t i, private_side& mine) noexcept;
-  void put(request& r, private_side& mine) noexcept;
+  cell& cell_of(std::uint64_t ticket, private_side& mine) const noexcept;
+  std::size_t stash_index_of(std::uint64_t ticket) const noexcept;
+  guarded<request*>& stash(std::size_t i, private_side& mine) const noexcept;
+  void collect(cell& from, private_side& mine) const noexcept;
+  void put(request& r, private_side& mine) const noexcept;
 
-  cell* cells_;
   [[no_unique_address]] ticket_word word_;
   std::uint8_t log2_cells_;
 };
