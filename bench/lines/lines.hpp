@@ -57,8 +57,7 @@ struct alignas(64) worked_line {
 struct worked_state {
   explicit worked_state(const shape& s) : all(lines_of(s.body)), steps(steps_of(s.body)) {}
   bool is_right(std::size_t operations) const noexcept {
-    const std::uint64_t right =
-        multiply_add_foretold(worked_line::first_value, operations * steps);
+    const std::uint64_t right = multiply_add_foretold(worked_line::first_value, operations * steps);
     return std::ranges::all_of(all, [&](const worked_line& l) { return l.word == right; });
   }
 

@@ -64,7 +64,7 @@ void keeper::keep(section_core& s, std::uint64_t executions) noexcept {
 
 bool keeper::change(std::uint64_t epoch, state from, state to) noexcept {
   std::uint64_t seen = in(epoch, from);
-  return word_.compare_exchange_strong(seen, in(epoch, to), acq_rel, relaxed);
+  return word_.compare_exchange_strong(seen, in(epoch, to), relaxed, relaxed);
 }
 
 section_core* keeper::forget() noexcept {
@@ -101,7 +101,7 @@ keeper::sight keeper::seen_by(const section_core& s) noexcept {
 keeper::revoked keeper::revoke(const sight& seen) noexcept {
   keeper& k = *seen.by;
   std::uint64_t word = in(seen.epoch, kept);
-  if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), seq_cst, relaxed) &&
+  if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), relaxed, relaxed) &&
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }

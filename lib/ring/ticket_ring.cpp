@@ -2,27 +2,13 @@
 
 #include <turnstile/detail/ticket_ring.hpp>
 
-#include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace turnstile::detail {
 
 void ticket_ring::private_side::allocate(std::size_t capacity) {
   cells[0].store(std::bit_cast<std::uintptr_t>(new many(capacity)), relaxed);
-}
-
-ticket_ring::cell& ticket_ring::cell_of(std::uint64_t ticket, private_side& mine) const noexcept {
-  const std::size_t i = index_of(ticket, log2_cells_);
-  return is_inside() ? mine.cells[i] : mine.others()->cells[i];
-}
-
-std::size_t ticket_ring::stash_index_of(std::uint64_t ticket) const noexcept {
-  constexpr int inside = std::countr_zero(stashes_inside);
-  return index_of(ticket, is_inside() ? std::min<int>(log2_cells_, inside) : log2_cells_);
-}
-
-guarded<request*>& ticket_ring::stash(std::size_t i, private_side& mine) const noexcept {
-  return is_inside() ? mine.stashes_[i] : mine.others()->stashes[i];
 }
 
 after_publish ticket_ring::publish(request& r, place p, private_side& mine) noexcept {
@@ -32,7 +18,8 @@ after_publish ticket_ring::publish(request& r, place p, private_side& mine) noex
   for (;;) {
     if (seen == parked) {
       if (c.compare_exchange_weak(seen, nothing, acquire, relaxed)) {  // R2
-        put(r, mine);
+        r.next = nullptr;
+        put(&r, mine);
         return after_publish::take_over;
       }
     } else {
@@ -47,15 +34,15 @@ after_publish ticket_ring::publish(request& r, place p, private_side& mine) noex
 
 request* ticket_ring::next(private_side& mine) noexcept {
   if (word_.settle(mine)) return nullptr;
-  cell& c = cell_of(mine.head, mine);
-  guarded<request*>& stashed = stash(stash_index_of(mine.head), mine);
+  guarded<request*>& stash = mine.stash_of(mine.head);
   for (;;) {
-    request* const first = stashed;
+    request* const first = stash;
     if (first != nullptr && first->ticket == mine.head) {
-      stashed = first->link();
+      stash = first->link();
       if (first == mine.last_put_) mine.last_put_ = nullptr;
       return first;
     }
+    cell& c = cell_of(mine.head, mine);
     if (c.load(relaxed) != nothing) {
       collect(c, mine);
       continue;
@@ -68,14 +55,14 @@ request* ticket_ring::next(private_side& mine) noexcept {
 
 void ticket_ring::put_back(request& r, private_side& mine) noexcept {
   r.ticket = mine.head;
-  guarded<request*>& stashed = stash(stash_index_of(mine.head), mine);
-  r.next = stashed;
-  stashed = &r;
+  guarded<request*>& stash = mine.stash_of(mine.head);
+  r.next = stash;
+  stash = &r;
 }
 
 // The chain comes newest first, so mostly in falling order of tickets. Turned round, each is put
 // behind the one before.
-void ticket_ring::collect(cell& from, private_side& mine) const noexcept {
+void ticket_ring::collect(cell& from, private_side& mine) noexcept {
   request* newest = std::bit_cast<request*>(from.exchange(nothing, acquire));  // R1
   request* oldest = nullptr;
   while (newest != nullptr) {
@@ -84,35 +71,35 @@ void ticket_ring::collect(cell& from, private_side& mine) const noexcept {
     oldest = newest;
     newest = older;
   }
-  while (oldest != nullptr) {
-    request* const younger = oldest->link();
-    put(*oldest, mine);
-    oldest = younger;
-  }
+  if (oldest != nullptr) put(oldest, mine);
 }
 
-// Puts `r` into its place in its stash. Tickets mostly come in rising order, so the place is looked
-// for from the one put last.
-void ticket_ring::put(request& r, private_side& mine) const noexcept {
-  const std::size_t i = stash_index_of(r.ticket);
-  guarded<request*>& stashed = stash(i, mine);
+// Puts those of a chain, which is from one cell, into their places in its stash. Tickets mostly come in rising
+// order, so each place is looked for from the one put last.
+void ticket_ring::put(request* chain, private_side& mine) noexcept {
+  guarded<request*>& stash = mine.stash_of(chain->ticket);
   request* after = mine.last_put_;
   if (after != nullptr &&
-      (stash_index_of(after->ticket) != i || !ticket_word::before(after->ticket, r.ticket))) {
+      mine.stash_index_of(after->ticket) != mine.stash_index_of(chain->ticket)) {
     after = nullptr;
   }
-  request* at = after == nullptr ? static_cast<request*>(stashed) : after->link();
-  while (at != nullptr && ticket_word::before(at->ticket, r.ticket)) {
-    after = at;
-    at = at->link();
-  }
-  r.next = at;
-  if (after == nullptr) {
-    stashed = &r;
-  } else {
-    after->next = &r;
-  }
-  mine.last_put_ = &r;
+  do {
+    request& r = *std::exchange(chain, chain->link());
+    if (after != nullptr && !ticket_word::before(after->ticket, r.ticket)) after = nullptr;
+    request* at = after == nullptr ? static_cast<request*>(stash) : after->link();
+    while (at != nullptr && ticket_word::before(at->ticket, r.ticket)) {
+      after = at;
+      at = at->link();
+    }
+    r.next = at;
+    if (after == nullptr) {
+      stash = &r;
+    } else {
+      after->next = &r;
+    }
+    after = &r;
+  } while (chain != nullptr);
+  mine.last_put_ = after;
 }
 
 }  // namespace turnstile::detail

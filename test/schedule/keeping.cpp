@@ -1,5 +1,6 @@
 // keeping.cpp - a section that stays with one thread, and those who come for it all the same.
 
+#include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"
 
@@ -7,6 +8,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <memory>
+#include <stop_token>
 #include <tuple>
 #include <utility>
 
@@ -225,6 +227,24 @@ TEST_SUITE("keeping") {
           beside([&] { ask(b); }, {ask_first, ask_first});
         },
         {.most = {2, 1}});
+  }
+
+  TEST_CASE("keeping: it is given up while the only one in line goes, who ends it") {
+    holds([] {
+      auto a = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      client c;
+      std::stop_source stop;
+      keep(*a);
+      come_close(b);
+      beside([&] { ask(b); }, {[&] {
+               c.begin(a->execute([] {}, {.stop = stop.get_token()}));
+               stop.request_stop();
+               c.end();
+               a.reset();
+             }});
+      c.run_rest();
+    });
   }
 
   TEST_CASE("keeping: a thread that begins has what one that ended kept, and gives it up") {

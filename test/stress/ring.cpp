@@ -34,9 +34,7 @@ class arena {
   };
 
   arena(std::size_t cells, int producers)
-      : ring_(cells),
-        mine_(cells),
-        last_number_(static_cast<std::size_t>(producers), -1) {}
+      : ring_(cells), mine_(cells), last_number_(static_cast<std::size_t>(producers), -1) {}
 
   // False: the ring is closed.
   bool ask(visitor& v, dice& d) {

@@ -23,7 +23,8 @@
 //               in leave  against  word CAS, heavy_fence, open.load in revoke: either its thread sees that
 //               the section is wanted, or the other one sees that somebody is inside. Who is inside looks
 //               again in the end. So a body never runs beside another owner, and the section is not
-//               left to nobody.
+//               left to nobody. The changes of the word are relaxed otherwise: they only decide whose it is.
+//               What the one who has it must see comes with open (K2) and with the ring's edges.
 //           K2  open.store(release) in leave -> open.load(acquire) in revoke: the bodies' effects, and the
 //               ring's private side, go to the next owner
 //           K3  word.store(release) in keep -> word.load(acquire) in seen_by: open and section
@@ -32,7 +33,8 @@
 //           K4  the ring's CAS(seq_cst), special.load(seq_cst) in leave_or_keep  against  special RMW(seq_cst),
 //               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
 //               whoever keeps it, or takes it away from them. So enter does not look at that.
-//           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section.
+//           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section,
+//               which an end that waits for nobody else has to see: who waited there has been withdrawn.
 //               open.store(null, release) in forget -> open.load(acquire) in revoke: the same, for an end that
 //               has wanted it and finds it not open. Who looks at gives has seen before that the bit is gone.
 //

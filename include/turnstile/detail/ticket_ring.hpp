@@ -49,6 +49,7 @@
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/ticket_word.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -91,12 +92,14 @@ class ticket_ring {
   // their own.
   class private_side : private cells_line, public ticket_word::private_side {
    public:
-    explicit private_side(std::size_t capacity) : allocated_(capacity > cells_inside) {
-      if (allocated_) [[unlikely]]
+    explicit private_side(std::size_t capacity)
+        : log2_stashes_(static_cast<std::uint8_t>(std::countr_zero(
+              capacity > cells_inside ? capacity : std::min(capacity, stashes_inside)))) {
+      if (is_allocated()) [[unlikely]]
         allocate(capacity);
     }
     ~private_side() {
-      if (allocated_) [[unlikely]]
+      if (is_allocated()) [[unlikely]]
         delete others();
     }
     private_side(const private_side&) = delete;
@@ -105,12 +108,20 @@ class ticket_ring {
    private:
     friend class ticket_ring;
     TURNSTILE_COLD void allocate(std::size_t capacity);
+    bool is_allocated() const noexcept { return log2_stashes_ > std::countr_zero(stashes_inside); }
     many* others() const noexcept { return std::bit_cast<many*>(cells[0].load(relaxed)); }
+    std::size_t stash_index_of(std::uint64_t ticket) const noexcept {
+      return ticket & ((std::uint64_t{1} << log2_stashes_) - 1);
+    }
+    guarded<request*>& stash_of(std::uint64_t ticket) noexcept {
+      const std::size_t i = stash_index_of(ticket);
+      return is_allocated() ? others()->stashes[i] : stashes_[i];
+    }
 
     guarded<request*> stashes_[stashes_inside]{};
     // Put there last and still there: where the next may follow.
     guarded<request*> last_put_{nullptr};
-    const bool allocated_;
+    const std::uint8_t log2_stashes_;
   };
 
   // `capacity` cells, a power of two. More than lie inside are allocated.
@@ -152,15 +163,12 @@ class ticket_ring {
   static constexpr std::uintptr_t nothing = 0;
   static constexpr std::uintptr_t parked = 1;
 
-  bool is_inside() const noexcept { return log2_cells_ <= std::countr_zero(cells_inside); }
-  static std::size_t index_of(std::uint64_t ticket, int log2_size) noexcept {
-    return ticket & ((std::uint64_t{1} << log2_size) - 1);
+  cell& cell_of(std::uint64_t ticket, private_side& mine) const noexcept {
+    const std::size_t i = ticket & ((std::uint64_t{1} << log2_cells_) - 1);
+    return log2_cells_ <= std::countr_zero(cells_inside) ? mine.cells[i] : mine.others()->cells[i];
   }
-  cell& cell_of(std::uint64_t ticket, private_side& mine) const noexcept;
-  std::size_t stash_index_of(std::uint64_t ticket) const noexcept;
-  guarded<request*>& stash(std::size_t i, private_side& mine) const noexcept;
-  void collect(cell& from, private_side& mine) const noexcept;
-  void put(request& r, private_side& mine) const noexcept;
+  static void collect(cell& from, private_side& mine) noexcept;
+  static void put(request* chain, private_side& mine) noexcept;
 
   [[no_unique_address]] ticket_word word_;
   std::uint8_t log2_cells_;
