@@ -50,7 +50,7 @@ std::uint64_t steps_of(length l) {
     case length::ns_215: return steps_lasting(215);
     case length::ns_250: return steps_lasting(250);
     case length::steps_1000: return 1000;
-    case length::lines_8_ns_100: return steps_lasting(100.0 / 8);
+    case length::lines_8_ns_100: return steps_lasting(100) / 8;
     default: return 0;
   }
 }
