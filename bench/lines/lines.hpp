@@ -67,7 +67,8 @@ struct worked_state {
 };
 
 // Works with what is in each line, one line after the other: a line is not begun before the one before is
-// done, for nothing of that is added. So the body is as long as its steps, wherever its lines are.
+// done, for nothing of that is added; nor the first one before the last body's last. So the body is as long as
+// its steps at least.
 class worker {
  public:
   using shared_state = worked_state;
@@ -79,7 +80,7 @@ class worker {
   std::size_t section() const noexcept { return 0; }
   void request() noexcept {}
   void body() noexcept {
-    std::uint64_t made = 0;
+    std::uint64_t made = shared_->all.back().word;
     for (worked_line& l : shared_->all) {
       made = multiply_add(l.word + (made & shared_->nothing), shared_->steps);
       l.word = made;
