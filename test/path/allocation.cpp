@@ -7,6 +7,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <new>
@@ -191,6 +192,35 @@ TEST_SUITE("path") {
     }(cs, sum, allocated));
     CHECK(sum == 5050);
     CHECK(allocated == 0);
+  }
+
+  TEST_CASE("allocation: frames come from those that the thread has freed") {
+    const auto nest = [](auto& self, int depth) -> task<int> {
+      if (depth == 0) co_return 0;
+      co_return 1 + co_await self(self, depth - 1);
+    };
+    CHECK(sync_wait(nest(nest, each)) == each);
+    const long before = allocations;
+    CHECK(sync_wait(nest(nest, 50)) == 50);
+    const long allocated = allocations - before;
+    CHECK(allocated == (TURNSTILE_RECYCLES_FRAMES ? 0 : 52));
+  }
+
+  TEST_CASE("allocation: of freed frames no more are kept than there is room for") {
+    detail::spare_frames spare;
+    constexpr std::size_t size = 1000;
+    constexpr std::size_t room = detail::spare_frames::most_bytes / 1024;
+    std::vector<void*> frames(2 * room);
+    for (void*& f : frames) f = spare.take(size);
+    for (void* const f : frames) spare.give(f, size);
+    const long before = allocations;
+    for (void*& f : frames) f = spare.take(size);
+    CHECK(allocations - before == room);
+    for (void* const f : frames) spare.give(f, size);
+    spare.give_back_all();
+    void* const last = spare.take(size);
+    CHECK(allocations - before == room + 1);
+    spare.give(last, size);
   }
 
   TEST_CASE("allocation: a section allocates nothing unless it has a name or many cells") {

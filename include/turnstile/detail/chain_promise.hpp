@@ -5,6 +5,7 @@
 #pragma once
 
 #include <turnstile/detail/awaitable.hpp>
+#include <turnstile/detail/recycled.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/transfer.hpp>
 
@@ -133,7 +134,7 @@ class tracked {
 };
 
 // What every coroutine of the library's own has in common.
-class coroutine_promise : public chain_promise {
+class coroutine_promise : public chain_promise, public recycled {
  public:
   struct begin {
     chain_promise& p;

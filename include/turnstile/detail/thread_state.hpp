@@ -3,8 +3,10 @@
 
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/keeper.hpp>
+#include <turnstile/detail/recycled.hpp>
 #include <turnstile/executor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -55,6 +57,7 @@ struct thread_state {
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
+  spare_frames frames;                   // of coroutines, that this thread has freed
 };
 
 // Of a type of its own, so that only a call may, and no store.
@@ -82,6 +85,11 @@ inline thread_state& here() noexcept {
   return here_by_a_call();
 #endif
 }
+
+#if TURNSTILE_RECYCLES_FRAMES
+inline void* recycled::operator new(std::size_t n) { return here().frames.take(n); }
+inline void recycled::operator delete(void* p, std::size_t n) noexcept { here().frames.give(p, n); }
+#endif
 
 // What runs in this scope, on whatever stack, is not a fiber's own code: a body, or a coroutine.
 class not_in_fiber {
