@@ -43,10 +43,9 @@ class thread_blocker : public branch_end {
 /// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects
 template <detail::awaitable A>
 detail::kept<detail::awaited<A>> sync_wait(A&& a) {
-  detail::result<detail::kept<detail::awaited<A>>> got;
   detail::thread_blocker end;
   auto root = detail::make_branch<A&&>(std::forward<A>(a));
-  root.prepare(got, end, detail::share(detail::here().chain));
+  root.prepare(end, detail::share(detail::here().chain));
   {
     const detail::trampoline base;
     const detail::not_in_fiber coroutines_run_here;
@@ -54,7 +53,7 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   }
   end.block();
   if (detail::chain_frame* const left = root.take_left()) detail::adopt_holds(*left);
-  return got.take();
+  return root.got().take();
 }
 
 }  // namespace turnstile

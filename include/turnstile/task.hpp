@@ -20,6 +20,18 @@ class task;
 namespace detail {
 
 template <class T>
+class branch;
+
+// Hears that a task has ended which nobody awaits. Called once, on the thread where it ended; the task's
+// frame may be destroyed in the call. What is returned goes on in its stead; null for nothing.
+struct branch_end {
+  using call = std::coroutine_handle<> (*)(branch_end&) noexcept;
+
+  explicit branch_end(call c) noexcept : ended(c) {}
+  call ended;
+};
+
+template <class T>
 class task_promise_base : public coroutine_promise {
  public:
   struct end {
@@ -28,7 +40,9 @@ class task_promise_base : public coroutine_promise {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
       task_promise_base& p = h.promise();
       p.finish();
-      return transfer(h, p.continuation_, p.node_);  // the frame may be gone
+      const std::coroutine_handle<> next = p.who_goes_on();
+      if (!next) return std::noop_coroutine();  // the frame may be gone
+      return p.go_to(h, next);
     }
     void await_resume() const noexcept {}
   };
@@ -36,7 +50,7 @@ class task_promise_base : public coroutine_promise {
   end final_suspend() const noexcept { return {}; }
   void unhandled_exception() noexcept { result_.fail(std::current_exception()); }
 
-  bool started() const noexcept { return static_cast<bool>(continuation_); }
+  bool is_used() const noexcept { return continuation_ || listener_ != nullptr; }
 
   // To be returned from the await_suspend of who awaits the task.
   template <class P>
@@ -44,19 +58,37 @@ class task_promise_base : public coroutine_promise {
                                 std::coroutine_handle<P> continuation) {
     continuation_ = continuation;
     start_on(chain_for(continuation));
-    return transfer(continuation, self, node_);
+    return go_to(continuation, self);
+  }
+
+  // Before it is run without being awaited: see branch.hpp.
+  void prepare(branch_end& listener, chain_frame* chain, chain_frame* base) noexcept {
+    listener_ = &listener;
+    start_on(chain, base);
+  }
+
+  // To be returned from the await_suspend of `from`, in favour of this coroutine or of who goes on after it.
+  std::coroutine_handle<> go_to(std::coroutine_handle<> from, std::coroutine_handle<> to) noexcept {
+    return transfer(from, to, node_);  // this may be gone
   }
 
   T take() {
     if (chain_frame* const left = take_left()) adopt_holds(*left);
     return result_.take();
   }
+  result<T>& got() noexcept { return result_; }
 
  protected:
   result<T> result_;
 
  private:
+  // Null: nobody does, and this may be gone.
+  std::coroutine_handle<> who_goes_on() noexcept {
+    return listener_ == nullptr ? continuation_ : listener_->ended(*listener_);
+  }
+
   std::coroutine_handle<> continuation_;
+  branch_end* listener_ = nullptr;  // in its stead
   transfer_node node_;
 };
 
@@ -110,14 +142,14 @@ class [[nodiscard("a task does not start until it is awaited")]] task {
 
  private:
   friend promise_type;
+  friend detail::branch<T>;
   using handle = std::coroutine_handle<promise_type>;
 
   class awaiter {
    public:
     explicit awaiter(handle h) noexcept : handle_(h) {}
     bool await_ready() const noexcept {
-      if (!handle_) detail::contract_break("", "a task is awaited that was moved from", {});
-      if (handle_.promise().started()) detail::contract_break("", "a task is awaited twice", {});
+      require_unused(handle_);
       return false;
     }
     template <class P>
@@ -131,6 +163,11 @@ class [[nodiscard("a task does not start until it is awaited")]] task {
   };
 
   explicit task(handle h) noexcept : handle_(h) {}
+
+  static void require_unused(handle h) noexcept {
+    if (!h) detail::contract_break("", "a task is awaited that was moved from", {});
+    if (h.promise().is_used()) detail::contract_break("", "a task is awaited twice", {});
+  }
 
   handle handle_;
 };

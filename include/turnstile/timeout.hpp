@@ -15,7 +15,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -64,39 +63,36 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 
  public:
   timeout_awaiter(A&& a, std::chrono::nanoseconds time)
-      : waiting_(std::forward<A>(a)), time_(time) {}
+      : child_(std::forward<A>(a)), time_(time) {}
   timeout_awaiter(timeout_awaiter&& other)
-      : waiting_(std::forward<A>(other.waiting_)), time_(other.time_) {}
+      : child_(std::move(other.child_)), time_(other.time_) {}
 
   bool await_ready() const noexcept { return false; }
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) {
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     prepare_timers();
-    child_.emplace(std::forward<A>(waiting_));
     limit_.arm(h, 1);
     stop_region& below = limit_.below();
     below.enter(h);
     limit_.begin(time_);
-    child_->run(limit_, 0, below.frame(), below.outside());
-    return !limit_.arrive();
+    return child_.prepare(limit_, 0, below.frame(), below.outside()).run_last(h);
   }
 
   value await_resume() {
     const bool too_late = limit_.end();
-    child_->adopt_what_it_holds();
-    if (too_late && is_cancellation(child_->error())) throw deadline_exceeded();
+    child_.adopt_what_it_holds();
+    if (too_late && is_cancellation(child_.error())) throw deadline_exceeded();
     if constexpr (std::is_void_v<value>) {
-      child_->take();
+      child_.take();
     } else {
-      return child_->take();
+      return child_.take();
     }
   }
 
  private:
-  A waiting_;
+  only child_;
   std::chrono::nanoseconds time_;
-  std::optional<only> child_;
   time_limit limit_;
 };
 

@@ -7,9 +7,7 @@
 
 #include <coroutine>
 #include <cstddef>
-#include <deque>
 #include <exception>
-#include <optional>
 #include <ranges>
 #include <tuple>
 #include <type_traits>
@@ -32,35 +30,37 @@ class all_ends : public countdown {
 template <class... A>
 class [[nodiscard("nothing runs until the result is awaited")]] all_of {
  public:
-  explicit all_of(A&&... a) : waiting_(std::forward<A>(a)...) {}
-  all_of(all_of&& other) : waiting_(std::move(other.waiting_)) {}
+  explicit all_of(A&&... a) : children_(std::forward<A>(a)...) {}
+  all_of(all_of&& other) : children_(std::move(other.children_)) {}
 
   bool await_ready() const noexcept { return sizeof...(A) == 0; }
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) {
-    std::apply([&](A&... a) { children_.emplace(std::forward<A>(a)...); }, waiting_);
-    left_.emplace().arm(h, sizeof...(A));
-    std::size_t which = 0;
-    std::apply([&](auto&... c) { (c.run(*left_, which++, chain_for(h)), ...); }, *children_);
-    return !left_->arrive();
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
+    if constexpr (sizeof...(A) == 0) {
+      return h;
+    } else {
+      left_.arm(h, sizeof...(A));
+      return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
+        return c.prepare(left_, which, chain_for(h));
+      });
+    }
   }
 
   auto await_resume() {
     if constexpr (sizeof...(A) == 0) {
       return std::tuple<>{};
     } else {
-      std::apply([](auto&... c) { (c.adopt_what_it_holds(), ...); }, *children_);
-      left_->throw_first_error();
+      std::apply([](auto&... c) { (c.adopt_what_it_holds(), ...); }, children_);
+      left_.throw_first_error();
       return std::apply([](auto&... c) { return std::tuple<decltype(c.take())...>{c.take()...}; },
-                        *children_);
+                        children_);
     }
   }
 
  private:
-  std::tuple<A...> waiting_;
-  std::optional<std::tuple<child<A, all_ends>...>> children_;
-  std::optional<all_ends> left_;
+  std::tuple<child<A, all_ends>...> children_;
+  all_ends left_;
 };
 
 template <class Range>
@@ -69,18 +69,17 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   using value = typename child<element, all_ends>::value;
 
  public:
-  explicit all_in(Range r) : waiting_(std::move(r)) {}
-  all_in(all_in&& other) : waiting_(std::move(other.waiting_)) {}
+  explicit all_in(Range r) : children_(children_of<all_ends>(std::move(r))) {}
+  all_in(all_in&& other) noexcept : children_(std::move(other.children_)) {}
 
-  bool await_ready() { return std::ranges::empty(waiting_); }
+  bool await_ready() { return children_.empty(); }
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) {
-    for (auto&& a : waiting_) children_.emplace_back(std::move(a));
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     left_.arm(h, children_.size());
-    std::size_t which = 0;
-    for (child<element, all_ends>& c : children_) c.run(left_, which++, chain_for(h));
-    return !left_.arrive();
+    return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
+      return c.prepare(left_, which, chain_for(h));
+    });
   }
 
   auto await_resume() {
@@ -95,8 +94,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   }
 
  private:
-  Range waiting_;
-  std::deque<child<element, all_ends>> children_;
+  std::vector<child<element, all_ends>> children_;
   all_ends left_;
 };
 

@@ -10,7 +10,6 @@
 
 #include <coroutine>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <optional>
 #include <ranges>
@@ -18,6 +17,7 @@
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace turnstile {
 
@@ -66,27 +66,24 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
   using value = std::variant<as_value<typename child<A, any_ends>::value>...>;
 
  public:
-  explicit any_of(A&&... a) : waiting_(std::forward<A>(a)...) {}
-  any_of(any_of&& other) : waiting_(std::move(other.waiting_)) {}
+  explicit any_of(A&&... a) : children_(std::forward<A>(a)...) {}
+  any_of(any_of&& other) : children_(std::move(other.children_)) {}
 
   bool await_ready() const noexcept { return false; }
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) {
-    std::apply([&](A&... a) { children_.emplace(std::forward<A>(a)...); }, waiting_);
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     ends_.arm(h, sizeof...(A));
-    ends_.below().enter(h);
     stop_region& below = ends_.below();
-    std::size_t which = 0;
-    std::apply(
-        [&](auto&... c) { (c.run(ends_, which++, below.frame(), below.outside()), ...); },
-        *children_);
-    return !ends_.arrive();
+    below.enter(h);
+    return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
+      return c.prepare(ends_, which, below.frame(), below.outside());
+    });
   }
 
   any_result<value> await_resume() {
     ends_.below().leave();
-    std::apply([](auto&... c) { (c.adopt_what_it_holds(), ...); }, *children_);
+    std::apply([](auto&... c) { (c.adopt_what_it_holds(), ...); }, children_);
     return take(ends_.which(), std::index_sequence_for<A...>());
   }
 
@@ -95,14 +92,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
   any_result<value> take(std::size_t which, std::index_sequence<I...>) {
     std::optional<value> got;
     const auto take_from = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
-      if (i == which) got.emplace(std::in_place_index<i>, std::get<i>(*children_).take());
+      if (i == which) got.emplace(std::in_place_index<i>, std::get<i>(children_).take());
     };
     (take_from(std::integral_constant<std::size_t, I>()), ...);
     return {which, std::move(*got)};
   }
 
-  std::tuple<A...> waiting_;
-  std::optional<std::tuple<child<A, any_ends>...>> children_;
+  std::tuple<child<A, any_ends>...> children_;
   any_ends ends_;
 };
 
@@ -113,22 +109,21 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   using value = as_value<typename one::value>;
 
  public:
-  explicit any_in(Range r) : waiting_(std::move(r)) {
-    if (std::ranges::empty(waiting_)) throw std::invalid_argument("turnstile: when_any of nothing");
+  explicit any_in(Range r) : children_(children_of<any_ends>(std::move(r))) {
+    if (children_.empty()) throw std::invalid_argument("turnstile: when_any of nothing");
   }
-  any_in(any_in&& other) : waiting_(std::move(other.waiting_)) {}
+  any_in(any_in&& other) noexcept : children_(std::move(other.children_)) {}
 
   bool await_ready() const noexcept { return false; }
 
   template <class P>
-  bool await_suspend(std::coroutine_handle<P> h) {
-    for (auto&& a : waiting_) children_.emplace_back(std::move(a));
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     ends_.arm(h, children_.size());
-    ends_.below().enter(h);
     stop_region& below = ends_.below();
-    std::size_t which = 0;
-    for (one& c : children_) c.run(ends_, which++, below.frame(), below.outside());
-    return !ends_.arrive();
+    below.enter(h);
+    return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
+      return c.prepare(ends_, which, below.frame(), below.outside());
+    });
   }
 
   any_result<value> await_resume() {
@@ -139,8 +134,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   }
 
  private:
-  Range waiting_;
-  std::deque<one> children_;
+  std::vector<one> children_;
   any_ends ends_;
 };
 

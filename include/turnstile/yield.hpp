@@ -46,14 +46,14 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   bool await_ready() const noexcept { return false; }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) {
-    root_ = make_branch<A&&>(std::forward<A>(a_));
+    root_ = make_branch<A>(std::forward<A>(a_));
     this->suspend(h);
-    root_.prepare(got_, *this, chain_for(h));
+    root_.prepare(*this, chain_for(h));
     to_.post(first_);  // this may be gone
   }
   value await_resume() {
     if (chain_frame* const left = root_.take_left()) adopt_holds(*left);
-    return got_.take();
+    return root_.got().take();
   }
 
  private:
@@ -66,7 +66,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   A a_;
   first_step first_;
   branch<value> root_;
-  result<value> got_;
 };
 
 }  // namespace detail

@@ -78,7 +78,7 @@ void ordered_graph::add(std::unique_ptr<ordered_body> added) {
     // A join can wait for what it waits for, so it is a member like spawned work.
     body.member_.emplace(ends_->members(), body.at_);
     ends_->members().add(*body.member_);
-    body.branch_.prepare(body.got_, body, &*body.member_);
+    body.branch_.prepare(body, &*body.member_);
     link(body);
     ++unfinished_;
     ends_->add();
@@ -173,7 +173,7 @@ void ordered_graph::free_skipped(outcome& now) noexcept {
 
 void ordered_graph::body_ended(ordered_body& body) noexcept {
   scope_core& ends = *ends_;
-  std::exception_ptr error = body.got_.error();
+  std::exception_ptr error = body.branch_.got().error();
   const std::source_location where = body.at_.where;
   outcome now;
   {

@@ -116,7 +116,7 @@ class client : public inbox {
     root() : turnstile::job(&go), branch_end(&ended) {}
     void start(turnstile::task<> t, client& home) {
       work = turnstile::detail::make_branch<turnstile::task<>>(std::move(t));
-      work.prepare(got, *this, nullptr);
+      work.prepare(*this, nullptr);
       turnstile::job_access::set_home(*this, home);
       run();
     }
@@ -126,7 +126,6 @@ class client : public inbox {
       return {};
     }
     turnstile::detail::branch<void> work;
-    turnstile::detail::result<void> got;
     guarded<bool> is_over{false};
   };
 

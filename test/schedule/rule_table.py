@@ -628,9 +628,14 @@ rule = rules_of("include/turnstile/timeout.hpp", ("timeout:*",))
 rule("a timeout goes on without its timer", "static_cast<void>(cancel());", "")
 
 rule = rules_of("include/turnstile/detail/child.hpp", ("when_all:*",))
-rule("the parent does not count", "children + 1", "children")
-rule("whoever does not come last looks again", "if (left_.fetch_sub(1, acq_rel) != 1) return {};",
+rule("one that is not waited for", "left_.store(children, relaxed);",
+     "left_.store(children - 1, relaxed);")
+ARRIVE = "if (left_.load(acquire) != 1 && left_.fetch_sub(1, acq_rel) != 1) return {};"
+rule("whoever does not come last looks again", ARRIVE,
      "left_.fetch_sub(1, acq_rel);\nif (left_.load(acquire) != 0) return {};")
+rule("counts by load and store", ARRIVE,
+     "const auto seen_now = left_.load(acquire);\nleft_.store(seen_now - 1, release);\n"
+     "if (seen_now != 1) return {};")
 
 rule = rules_of("include/turnstile/sync_wait.hpp", ("strand: *lane*", "strand:*"))
 rule("the end does not notify", "word.notify_one();", "")

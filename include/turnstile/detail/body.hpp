@@ -104,7 +104,7 @@ class waiting_body : private branch_end {
       end(owner);
       return outcome::finished;
     }
-    branch_.prepare(owner.got(), *this, share(top), &frame_);
+    branch_.prepare(*this, share(top), &frame_);
     {
       const chain_scope inside{top};  // for somebody else's coroutine, where the body is one
       branch_.run();
@@ -135,6 +135,7 @@ class waiting_body : private branch_end {
     auto& w = static_cast<waiting_body&>(self);
     Owner& owner = *w.owner_;
     owner.left_behind() = w.branch_.take_left();
+    owner.got().take_over(w.branch_.got());
     w.branch_.destroy();
     w.end(owner);
     if (w.phase_.exchange(ended, acq_rel) == returned_from) {  // S1

@@ -11,30 +11,34 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <ranges>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace turnstile::detail {
 
-// Counts children down. The parent counts as one, so that it can start them all before the last of
-// them resumes it.
+// Counts children down. The last of them is started when nothing is left to be done for the parent, so none
+// comes last before.
 //
-// Edges    N1  left_.fetch_sub(acq_rel): the children's results, and what their siblings noted of them,
-//              to whoever comes last and so to the parent
+// Edges    N1  left_.fetch_sub(acq_rel), or load(acquire) by whoever finds that it is the last one: the
+//              children's results, and what their siblings noted of them, to whoever comes last and so to
+//              the parent
 // Dangers  After a fetch_sub that is not the last one, everything here may be gone.
 // Proof    test/schedule (when_all)
 class countdown {
  public:
   void arm(std::coroutine_handle<> parent, std::size_t children) noexcept {
     parent_ = parent;
-    left_.store(children + 1, relaxed);  // nobody else can see it yet
+    left_.store(children, relaxed);  // nobody else can see it yet
   }
 
   // Whoever comes last gets the parent, to go on with.
   std::coroutine_handle<> arrive() noexcept {
     const std::coroutine_handle<> parent = parent_;
-    if (left_.fetch_sub(1, acq_rel) != 1) return {};  // N1
+    if (left_.load(acquire) != 1 && left_.fetch_sub(1, acq_rel) != 1) return {};  // N1
     return parent;
   }
 
@@ -66,34 +70,43 @@ class child : private branch_end {
   using value = kept<awaited<A>>;
 
   explicit child(A&& a) : branch_end(&ended_here), branch_(make_branch<A>(std::forward<A>(a))) {}
-  child(const child&) = delete;
-  child& operator=(const child&) = delete;
+  // Before it is prepared.
+  child(child&& other) noexcept
+      : branch_end(&ended_here), branch_(std::move(other.branch_)) {}
+  child& operator=(child&&) = delete;
 
   // Takes over a share of the parent's chain.
-  void run(Siblings& siblings, std::size_t which, chain_frame* chain) {
-    run(siblings, which, chain, chain);
+  child& prepare(Siblings& siblings, std::size_t which, chain_frame* chain) {
+    return prepare(siblings, which, chain, chain);
   }
   // The same on top of the parent's chain.
-  void run(Siblings& siblings, std::size_t which, chain_frame* chain, chain_frame* parents) {
+  child& prepare(Siblings& siblings, std::size_t which, chain_frame* chain, chain_frame* parents) {
     siblings_ = &siblings;
     which_ = which;
     if (chain != nullptr) chain = side_by_side(chain);
-    branch_.prepare(got_, *this, chain, parents);
-    branch_.run();
+    branch_.prepare(*this, chain, parents);
+    return *this;
+  }
+
+  // Then, until it first suspends.
+  void run() { branch_.run(); }
+  // By the last one's parent: to be returned from its await_suspend. All of this may be gone.
+  std::coroutine_handle<> run_last(std::coroutine_handle<> parent) noexcept {
+    return branch_.run_after(parent);
   }
 
   void adopt_what_it_holds() noexcept {
     if (chain_frame* const left = branch_.take_left()) adopt_holds(*left);
   }
 
-  std::exception_ptr error() const noexcept { return got_.error(); }
+  std::exception_ptr error() noexcept { return branch_.got().error(); }
 
   decltype(auto) take() {
     if constexpr (std::is_void_v<value>) {
-      got_.take();
+      branch_.got().take();
       return std::monostate{};
     } else {
-      return got_.take();
+      return branch_.got().take();
     }
   }
 
@@ -104,7 +117,7 @@ class child : private branch_end {
       end_frame(*c.member_);
       c.member_->scope->remove(*c.member_);
     }
-    c.siblings_->note(c.which_, c.got_.error());
+    c.siblings_->note(c.which_, c.error());
     return c.siblings_->arrive();  // this may be gone
   }
 
@@ -126,10 +139,38 @@ class child : private branch_end {
   }
 
   branch<value> branch_;
-  result<value> got_;
   Siblings* siblings_ = nullptr;
   std::size_t which_ = 0;
   std::optional<member_frame> member_;
 };
+
+// The children of a range, in its order.
+template <class Siblings, class Range>
+auto children_of(Range range) {
+  using element = std::ranges::range_value_t<Range>;
+  std::vector<child<element, Siblings>> all;
+  if constexpr (std::ranges::sized_range<Range>) all.reserve(std::ranges::size(range));
+  for (auto&& a : range) all.emplace_back(std::move(a));
+  return all;
+}
+
+// Starts all of them, each after `prepare(child, which)`, and gives the last one to go on with in the
+// parent's stead. Everything may be gone then.
+template <class... C, class Prepare>
+std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::tuple<C...>& children,
+                                       Prepare prepare) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    constexpr std::size_t last = sizeof...(C) - 1;
+    (prepare(std::get<I>(children), I).run(), ...);
+    return prepare(std::get<last>(children), last).run_last(parent);
+  }(std::make_index_sequence<sizeof...(C) - 1>());
+}
+template <class C, class Prepare>
+std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::vector<C>& children,
+                                       Prepare prepare) {
+  const std::size_t last = children.size() - 1;
+  for (std::size_t i = 0; i != last; ++i) prepare(children[i], i).run();
+  return prepare(children[last], last).run_last(parent);
+}
 
 }  // namespace turnstile::detail

@@ -54,7 +54,6 @@ class ordered_body : private branch_end, private job {
 
   ordered_graph* graph_ = nullptr;
   branch<void> branch_;
-  result<void> got_;
   const std::vector<access> touches_;
   const site at_;
   std::optional<member_frame> member_;     // from add on

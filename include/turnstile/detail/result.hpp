@@ -53,6 +53,15 @@ class result {
     fail(std::move(error));
   }
 
+  // What another one has, which keeps it as something moved from.
+  void take_over(result& other) noexcept {
+    if (other.failed()) {
+      fail(std::move(other.error_));
+    } else {
+      run([&other]() -> R { return other.value(); });
+    }
+  }
+
   bool failed() const noexcept { return state_ == state::error; }
 
   std::exception_ptr error() const noexcept { return failed() ? error_ : nullptr; }

@@ -191,7 +191,7 @@ class spawned : private branch_end, private job {
 
   void start(executor_ref on) {
     scope_->members().add(member_);
-    branch_.prepare(got_, *this, &member_);  // never part of the spawner's chain
+    branch_.prepare(*this, &member_);  // never part of the spawner's chain
     if (on) {
       on.post(*this);  // this may be gone
     } else {
@@ -207,7 +207,7 @@ class spawned : private branch_end, private job {
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto* const work = static_cast<spawned*>(&self);
     scope_core& scope = *work->scope_;
-    std::exception_ptr error = work->got_.error();
+    std::exception_ptr error = work->branch_.got().error();
     const std::source_location where = work->at_.where;
     end_frame(work->member_);
     scope.members().remove(work->member_);
@@ -219,7 +219,6 @@ class spawned : private branch_end, private job {
   scope_core* scope_;
   site at_;
   member_frame member_;
-  result<kept<awaited<A>>> got_;
   branch<kept<awaited<A>>> branch_;
 };
 
