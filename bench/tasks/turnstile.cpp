@@ -21,7 +21,7 @@ class turnstile_tasks {
   explicit turnstile_tasks(const bench::shape& s) : pool_(static_cast<unsigned>(s.threads)) {}
 
   long fib(unsigned n) {
-    return turnstile::sync_wait(turnstile::schedule_on(pool_, sum_of_two(n, start::at_once)));
+    return turnstile::sync_wait(turnstile::schedule_on(pool_, sum_of_two(n)));
   }
   long skynet(long leaves) {
     return turnstile::sync_wait(turnstile::schedule_on(pool_, sum_below(0, leaves)));
@@ -71,25 +71,20 @@ class turnstile_tasks {
     std::coroutine_handle<> waits_;
   };
 
-  // A child that is forked goes to the queue first, where any thread may take it from.
-  enum class start { at_once, forked };
-
-  static task<long> sum_of_two(unsigned n, start how) {
-    if (how == start::forked) co_await turnstile::yield();
+  static task<long> sum_of_two(unsigned n) {
     if (n < 2) co_return n;
-    const auto [one, two] = co_await turnstile::when_all(sum_of_two(n - 1, start::forked),
-                                                         sum_of_two(n - 2, start::at_once));
+    const auto [one, two] =
+        co_await turnstile::when_all(turnstile::fork(sum_of_two(n - 1)), sum_of_two(n - 2));
     co_return one + two;
   }
 
   static task<long> sum_below(long first, long leaves) {
-    co_await turnstile::yield();
     if (leaves == 1) co_return first;
     const long each = leaves / bench::tasks::children;
-    std::vector<task<long>> children;
+    std::vector<turnstile::forked<task<long>>> children;
     children.reserve(bench::tasks::children);
     for (long i = 0; i < bench::tasks::children; ++i) {
-      children.push_back(sum_below(first + i * each, each));
+      children.push_back(turnstile::fork(sum_below(first + i * each, each)));
     }
     const std::vector<long> sums = co_await turnstile::when_all(std::move(children));
     co_return std::accumulate(sums.begin(), sums.end(), 0L);

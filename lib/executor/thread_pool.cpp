@@ -1,5 +1,6 @@
-// thread_pool.cpp - workers that run their own jobs, then those from outside, then each other's.
+// thread_pool.cpp - workers that run their own forks and jobs, then those from outside, then each other's.
 
+#include "executor/fork_stack.hpp"
 #include "executor/hand_back.hpp"
 #include "executor/idle_look.hpp"
 #include "executor/injector.hpp"
@@ -10,6 +11,7 @@
 #include "executor/timer_thread.hpp"
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/thread_pool.hpp>
@@ -30,6 +32,7 @@ struct worker {
   std::uint32_t random = 0;  // xorshift state: which victim to try first
   std::uint32_t tick = 0;
   std::vector<pace> others;  // how this one sees them, by index
+  fork_stack forks;
   run_queue queue;
   injector overflow;  // what does not fit into the queue
   mailbox mail;
@@ -39,18 +42,21 @@ struct worker {
 
   // Hints.
   bool has_backlog() const noexcept {
-    return queue.has_backlog() || mail.has_any() || overflow.size() != 0;
+    return forks.has_any() || queue.has_backlog() || mail.has_any() || overflow.size() != 0;
   }
   bool looks_empty() const noexcept {
-    return queue.looks_empty() && mail.looks_empty() && overflow.looks_empty();
+    return forks.looks_empty() && queue.looks_empty() && mail.looks_empty() &&
+           overflow.looks_empty();
   }
 };
 
 namespace {
 
-// Jobs from outside are looked at after so many of a worker's own, so that they cannot starve;
-// the number is tokio's.
+// Jobs from outside are looked at after so many of a worker's own, so that they cannot starve; the number
+// is tokio's. Half-way between, those of its own that are no forks; and after so many of these looks the oldest
+// fork, which is the largest one, and would come last.
 constexpr std::uint32_t own_jobs_at_a_stretch = limit(61u, 3u);
+constexpr std::uint32_t stretches_to_the_oldest = limit(61u, 2u);
 
 // How often a worker looks for work, once a microsecond, before it lies down: about half of what it
 // takes to wake it.
@@ -124,6 +130,12 @@ class pool_core {
     }
   }
 
+  // By the worker itself.
+  void fork(worker& w, job& j) noexcept {
+    if (!w.forks.push(j)) keep(w, &j, &j, 1);
+    sleepers_.wake_one();
+  }
+
   void hand_back(worker& to, job* first, job* last) noexcept {
     to.mail.push(first, last);
     sleepers_.wake_one();
@@ -167,15 +179,26 @@ class pool_core {
   }
 
   job* next_job(worker& w) noexcept {
-    if (++w.tick % own_jobs_at_a_stretch == 0) {
-      static_cast<void>(devices());  // what they have done is not held up by our own jobs
-      if (job* const j = from_outside(w)) return j;
-    }
+    if (job* const j = job_for_fairness(w)) return j;
+    if (job* const j = w.forks.take()) return j;
     if (job* const j = own_job(w)) return j;
     if (job* const j = from_outside(w)) return j;
     return search(w);
   }
 
+  // What the others would keep waiting, once in a stretch of jobs.
+  job* job_for_fairness(worker& w) noexcept {
+    const std::uint32_t at = ++w.tick % own_jobs_at_a_stretch;
+    if (at == 0) {
+      static_cast<void>(devices());  // what they have done is not held up by our own jobs
+      return from_outside(w);
+    }
+    if (at != own_jobs_at_a_stretch / 2 || !w.forks.has_any()) return nullptr;
+    const bool oldest = w.tick / own_jobs_at_a_stretch % stretches_to_the_oldest == 0;
+    return oldest ? w.forks.steal() : own_job(w);
+  }
+
+  // Other than a fork.
   job* own_job(worker& w) noexcept {
     if (w.mail.has_any()) keep_mail(w, w.mail.take());
     if (job* const j = w.queue.take()) return j;
@@ -224,6 +247,7 @@ class pool_core {
 
   // By a worker without jobs.
   job* steal_from(worker& w, worker& victim) noexcept {
+    if (job* const j = victim.forks.steal()) return j;
     if (job* const j = w.queue.steal_from(victim.queue)) return j;
     if (job* const j = from_overflow(w, victim)) return j;
     keep_mail(w, victim.mail.take());
@@ -318,6 +342,18 @@ class pool_core {
   atomic<std::uint32_t> started_{0};  // relaxed: read by who has seen stopping_, which comes after
   atomic<bool> stopping_{false};
 };
+
+bool post_fork(job& j) noexcept {
+  const executor_ref on = here().runs_on;
+  if (!on) return false;
+  if (worker* const w = home_worker()) {
+    job_access::set_home(j, on);
+    w->pool->fork(*w, j);  // j may be gone
+  } else {
+    on.post(j);  // j may be gone
+  }
+  return true;
+}
 
 void hand_back(worker& to, job* first, job* last) noexcept { to.pool->hand_back(to, first, last); }
 

@@ -3,8 +3,10 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
+#include <turnstile/executor.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -18,7 +20,12 @@
 #include <variant>
 #include <vector>
 
-namespace turnstile::detail {
+namespace turnstile {
+
+template <class A>
+class forked;
+
+namespace detail {
 
 // Counts children down. The last of them is started when nothing is left to be done for the parent, so none
 // comes last before.
@@ -63,13 +70,34 @@ struct as_value_of<T&> {
 template <class T>
 using as_value = typename as_value_of<T>::type;
 
+// What of an awaitable is the child, and whether it is forked (fork.hpp).
+template <class A>
+struct child_of {
+  using what = A;
+  static constexpr bool forks = false;
+  static A&& part(A&& a) noexcept { return static_cast<A&&>(a); }
+};
+template <class A>
+struct child_of<forked<A>> {
+  using what = A;
+  static constexpr bool forks = true;
+  static A&& part(forked<A>&& f) noexcept { return static_cast<A&&>(f.what_); }
+};
+
+struct no_job {};
+
 // Siblings is a countdown that is told of each child's end: note(which, error).
 template <class A, class Siblings>
-class child : private branch_end {
- public:
-  using value = kept<awaited<A>>;
+class child : private branch_end,
+              private std::conditional_t<child_of<A>::forks, job, no_job> {
+  using what = typename child_of<A>::what;
 
-  explicit child(A&& a) : branch_end(&ended_here), branch_(make_branch<A>(std::forward<A>(a))) {}
+ public:
+  using value = kept<awaited<what>>;
+
+  explicit child(A&& a)
+      : branch_end(&ended_here),
+        branch_(make_branch<what>(child_of<A>::part(std::forward<A>(a)))) {}
   // Before it is prepared.
   child(child&& other) noexcept
       : branch_end(&ended_here), branch_(std::move(other.branch_)) {}
@@ -88,10 +116,13 @@ class child : private branch_end {
     return *this;
   }
 
-  // Then, until it first suspends.
-  void run() { branch_.run(); }
+  // Then, until it first suspends, or elsewhere.
+  void run() {
+    if (!is_posted()) branch_.run();
+  }
   // By the last one's parent: to be returned from its await_suspend. All of this may be gone.
   std::coroutine_handle<> run_last(std::coroutine_handle<> parent) noexcept {
+    if (is_posted()) return std::noop_coroutine();
     return branch_.run_after(parent);
   }
 
@@ -111,6 +142,16 @@ class child : private branch_end {
   }
 
  private:
+  bool is_posted() noexcept {
+    if constexpr (child_of<A>::forks) {
+      this->work_ = &begin;
+      return post_fork(*this);
+    } else {
+      return false;
+    }
+  }
+  static void begin(job& j) noexcept { static_cast<child&>(j).branch_.run(); }
+
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& c = static_cast<child&>(self);
     if (c.member_) {
@@ -173,4 +214,5 @@ std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::vect
   return prepare(children[last], last).run_last(parent);
 }
 
-}  // namespace turnstile::detail
+}  // namespace detail
+}  // namespace turnstile

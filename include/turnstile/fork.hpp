@@ -1,0 +1,107 @@
+// fork.hpp - let something run beside what forks it.
+//
+// Behind it: detail/child.hpp (who has ended), lib/executor (where forks lie).
+#pragma once
+
+#include <turnstile/detail/awaitable.hpp>
+#include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/child.hpp>
+#include <turnstile/detail/suspended.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace turnstile {
+
+namespace detail {
+
+template <class A>
+class fork_awaiter;
+
+// The one child's end is all there is to wait for.
+class only_end : public countdown {
+ public:
+  void note(std::size_t, const std::exception_ptr&) noexcept {}
+};
+
+}  // namespace detail
+
+/// What fork gives: an awaitable, to be awaited once, as an rvalue; may be moved until then.
+template <class A>
+class [[nodiscard("nothing runs until the result is awaited")]] forked {
+ public:
+  explicit forked(A&& a) : what_(std::forward<A>(a)) {}
+
+  detail::fork_awaiter<A> operator co_await() && {
+    return detail::fork_awaiter<A>(std::move(*this));
+  }
+
+ private:
+  template <class>
+  friend struct detail::child_of;
+
+  A what_;
+};
+
+namespace detail {
+
+template <class A>
+class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
+  using only = child<forked<A>, only_end>;
+
+ public:
+  explicit fork_awaiter(forked<A>&& a) : child_(std::move(a)) {}
+  fork_awaiter(fork_awaiter&& other) noexcept : child_(std::move(other.child_)) {}
+
+  bool await_ready() const noexcept { return false; }
+
+  template <class P>
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
+    end_.arm(h, 1);
+    return child_.prepare(end_, 0, chain_for(h)).run_last(h);
+  }
+
+  typename only::value await_resume() {
+    child_.adopt_what_it_holds();
+    if constexpr (std::is_void_v<typename only::value>) {
+      child_.take();
+    } else {
+      return child_.take();
+    }
+  }
+
+ private:
+  only child_;
+  only_end end_;
+};
+
+}  // namespace detail
+
+/// Lets `a` run beside what awaits it, on the same executor. Meant for children: with
+/// `co_await when_all(fork(left()), right())` another thread may take left() while this one goes on with
+/// right(). On a pool's worker it is put on top of that worker's own stack of forks, so what a computation
+/// leaves behind grows with its depth and not with its size.
+///
+/// Forking costs less than a post, and more than a call: what takes less than a microsecond is better run in
+/// place. For a coroutine that should only let others run first there is yield().
+///
+/// Threads    awaited from any; an idle worker of the same pool may take it
+/// Order      a worker takes its own forks newest first, others take the oldest. None beyond that: forks go
+///            before other jobs, but not more than 30 in a row, and the oldest of a worker's own has its turn
+///            once in a few thousand jobs at the latest
+/// Runs on    the executor that the awaiting coroutine runs on, until `a` first suspends: a pool's worker
+///            keeps it, anywhere else it is posted; without one it runs at once
+/// Resumes    where `a` ended, or the last of its siblings
+/// Throws     what `a` throws
+/// Cancel     a stop of what surrounds it reaches it as any child; one that has not begun begins all the same
+/// Progress   wait-free while the worker's stack of 256 has room; beyond that, and elsewhere, as a post
+/// Lifetime   an rvalue is kept in the awaiting frame; for a task nothing is allocated
+template <detail::awaitable A>
+forked<A> fork(A&& a) {
+  return forked<A>(std::forward<A>(a));
+}
+
+}  // namespace turnstile
