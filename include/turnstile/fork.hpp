@@ -89,9 +89,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
 /// place. For a coroutine that should only let others run first there is yield().
 ///
 /// Threads    awaited from any; an idle worker of the same pool may take it
-/// Order      a worker takes its own forks newest first, others take the oldest. None beyond that: forks go
-///            before other jobs, but not more than 30 in a row, and the oldest of a worker's own has its turn
-///            once in a few thousand jobs at the latest
+/// Order      a worker takes its own forks newest first and before its other jobs, others take the oldest.
+///            Endless forks starve nobody: other jobs, and those from outside, have a turn once in 61 jobs,
+///            the oldest fork once in some 4000
 /// Runs on    the executor that the awaiting coroutine runs on, until `a` first suspends: a pool's worker
 ///            keeps it, anywhere else it is posted; without one it runs at once
 /// Resumes    where `a` ended, or the last of its siblings

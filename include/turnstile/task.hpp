@@ -121,7 +121,8 @@ class task_promise<void> : public task_promise_base<void> {
 /// Runs on    the awaiting thread until it first suspends, then wherever it is resumed
 /// Resumes    the awaiting coroutine goes on where the task ended, in constant stack
 /// Throws     what the task's body throws, at the co_await
-/// Lifetime   its frame is allocated by the call and freed with the task
+/// Lifetime   its frame is allocated by the call and freed with the task; a thread keeps some of the frames
+///            that it frees, to give them out again (detail/recycled.hpp)
 template <class T>
 class [[nodiscard("a task does not start until it is awaited")]] task {
  public:

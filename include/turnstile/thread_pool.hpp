@@ -17,7 +17,7 @@ class pool_core;
 }
 
 /// Runs jobs on a fixed number of threads. A worker keeps what it posts itself, in order, and idle
-/// workers take half of it. Workers with nothing to do sleep.
+/// workers take half of it. Forks (fork.hpp) lie apart, and go before. Workers with nothing to do sleep.
 ///
 /// Threads    `post` from any thread; construction and destruction from one
 /// Order      a worker's own jobs are begun in the order it posted them, unless stolen; none across

@@ -109,7 +109,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 ///            and the surroundings were not stopped. What comes all the same after that, a value or
 ///            another error, is given as it is
 /// Cancel     a stop of what surrounds it is passed on to `a`
-/// Lifetime   an rvalue is kept in the awaiting frame; a frame and a stop state are allocated
+/// Lifetime   an rvalue is kept in the awaiting frame; a stop state is allocated, and a frame unless `a` is a
+///            task
 template <detail::awaitable A, class Rep, class Period>
 auto timeout(A&& a, std::chrono::duration<Rep, Period> d) {
   return detail::timeout_awaiter<A>(std::forward<A>(a), detail::whole_nanoseconds(d));

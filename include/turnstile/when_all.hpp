@@ -100,13 +100,15 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 
 }  // namespace detail
 
-/// Starts all of them, in order, and resumes when all have ended.
+/// Starts all of them, in order, and resumes when all have ended. Those that are given as fork(a) may run
+/// at the same time (fork.hpp).
 ///
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
 /// Throws     the error that happened first, after all have ended; operation_cancelled only if there is
 ///            nothing else
-/// Lifetime   rvalues are kept in the awaiting frame; one frame per child is allocated
+/// Lifetime   rvalues are kept in the awaiting frame, or in an array for a range; one frame is allocated for
+///            each child that is no task
 template <detail::awaitable... A>
 auto when_all(A&&... a) {
   return detail::all_of<A...>(std::forward<A>(a)...);

@@ -153,7 +153,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 /// Resumes    where the last one ended
 /// Throws     the error of the one that decides; operation_cancelled if all were
 /// Cancel     a stop of what surrounds it is passed on to all of them
-/// Lifetime   rvalues are kept in the awaiting frame; one frame per child and a stop state are allocated
+/// Lifetime   rvalues are kept in the awaiting frame; a stop state is allocated, and one frame for each child
+///            that is no task
 template <detail::awaitable... A>
 requires(sizeof...(A) != 0) auto when_any(A&&... a) {
   return detail::any_of<A...>(std::forward<A>(a)...);

@@ -3,6 +3,7 @@
 // Its queues have 4 places here and a worker looks round once before it lies down (limit in
 // detail/threads.hpp), so that few steps reach what takes thousands elsewhere.
 
+#include "executor/fork_stack.hpp"
 #include "executor/hand_back.hpp"
 #include "executor/injector.hpp"
 #include "executor/mailbox.hpp"
@@ -10,6 +11,7 @@
 #include "executor/sleepers.hpp"
 #include "schedule/scenario.hpp"
 
+#include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/turnstile.hpp>
 
@@ -62,6 +64,17 @@ void steal_and_run(detail::run_queue& to, detail::run_queue& from) {
   if (job* const j = to.steal_from(from)) j->run();
   run_all(to);
 }
+
+void take_all(detail::fork_stack& mine) {
+  while (job* const j = mine.take()) j->run();
+}
+
+void steal_one(detail::fork_stack& from) {
+  if (job* const j = from.steal()) j->run();
+}
+
+// In a job that was posted through an executor_ref.
+void fork_here(job& j) { require(detail::post_fork(j), "a worker runs on nothing"); }
 
 // Chance too, for the search does not get far.
 void holds_by_chance(const std::function<void()>& scenario, bounds most = {0, 1}) {
@@ -133,6 +146,76 @@ TEST_SUITE("executor") {
                 },
                 [&] { steal_and_run(theirs, mine); }});
       require(ran.now() == 8, "a job was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("fork_stack: an owner and a thief get every fork once") {
+    holds([] {
+      detail::fork_stack mine;
+      tally ran;
+      std::vector<counted_job> jobs(3, counted_job(ran));
+      together({[&] {
+                  require(mine.push(jobs[0]) && mine.push(jobs[1]), "there was no room");
+                  if (job* const newest = mine.take()) newest->run();
+                  require(mine.push(jobs[2]), "there was no room");
+                  take_all(mine);
+                },
+                [&] {
+                  steal_one(mine);
+                  steal_one(mine);
+                }});
+      require(ran.now() == 3, "a fork was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("fork_stack: an owner takes the newest while two thieves come from the other end") {
+    const auto scenario = [](std::size_t forks) {
+      return [=] {
+        detail::fork_stack mine;
+        tally ran;
+        std::vector<counted_job> jobs(forks, counted_job(ran));
+        for (counted_job& j : jobs) require(mine.push(j), "there was no room");
+        together({[&] { take_all(mine); }, [&] { steal_one(mine); }, [&] { steal_one(mine); }});
+        require(ran.now() == static_cast<int>(forks), "a fork was lost or ran twice");
+      };
+    };
+    for (const std::size_t forks : {1u, 2u, 3u}) holds(scenario(forks));
+  }
+
+  TEST_CASE("fork_stack: places are written again after a thief has read them") {
+    holds([] {
+      detail::fork_stack mine;
+      tally ran;
+      std::vector<counted_job> jobs(6, counted_job(ran));
+      together({[&] {
+                  for (counted_job& j : jobs) {
+                    while (!mine.push(j)) {
+                      if (job* const newest = mine.take()) newest->run();
+                    }
+                  }
+                  take_all(mine);
+                },
+                [&] {
+                  steal_one(mine);
+                  steal_one(mine);
+                }});
+      require(ran.now() == 6, "a fork was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("fork_stack: the newest comes first, and a thief gets the oldest") {
+    holds([] {
+      detail::fork_stack mine;
+      tally ran;
+      std::vector<counted_job> jobs(4, counted_job(ran));
+      for (counted_job& j : jobs) require(mine.push(j), "there was no room");
+      counted_job more(ran);
+      require(!mine.push(more), "there was room");
+      require(mine.steal() == &jobs[0], "not the oldest");
+      require(mine.take() == &jobs[3], "not the newest");
+      require(mine.push(more) && mine.take() == &more, "not the newest");
+      require(mine.take() == &jobs[2] && mine.steal() == &jobs[1], "not the one that is left");
+      require(mine.take() == nullptr && mine.steal() == nullptr && mine.looks_empty(), "not empty");
     });
   }
 
@@ -309,6 +392,94 @@ TEST_SUITE("executor") {
       ran.wait_for(6);
       for (counted_job& j : jobs) require(j.times == 1, "a job was lost or ran twice");
     });
+  }
+
+  TEST_CASE("pool: a job forks another one and waits for it") {
+    holds_by_chance(
+        [] {
+          tally ran;
+          tally ended;
+          counted_job other(ran);
+          thread_pool pool(2);
+          step first([&] {
+            fork_here(other);
+            ran.wait_for(1);
+            ended.add();
+          });
+          executor_ref(pool).post(first);
+          ended.wait_for(1);
+        },
+        {1, 1});
+  }
+
+  TEST_CASE("pool: of two forks the one that is run first waits for the other") {
+    holds_by_chance([] {
+      tally ran;
+      tally ended;
+      counted_job oldest(ran);
+      step newest([&] {
+        ran.wait_for(1);
+        ended.add();
+      });
+      thread_pool pool(2);
+      step first([&] {
+        fork_here(oldest);
+        fork_here(newest);
+      });
+      executor_ref(pool).post(first);
+      ended.wait_for(1);
+    });
+  }
+
+  TEST_CASE("pool: a job forks more than its worker has room for") {
+    const auto scenario = [](unsigned workers) {
+      return [=] {
+        tally ran;
+        std::vector<counted_job> jobs(6, counted_job(ran));
+        thread_pool pool(workers);
+        step first([&] {
+          for (counted_job& j : jobs) fork_here(j);
+        });
+        executor_ref(pool).post(first);
+        ran.wait_for(6);
+        for (counted_job& j : jobs) require(j.times == 1, "a fork was lost or ran twice");
+      };
+    };
+    holds(scenario(1));
+    holds(scenario(2), {.random_executions = 5000});
+  }
+
+  TEST_CASE("pool: what is forked just before the end runs before the end") {
+    const auto scenario = [] {
+      tally ran;
+      std::vector<counted_job> jobs(2, counted_job(ran));
+      {
+        step first([&] {
+          for (counted_job& j : jobs) fork_here(j);
+        });
+        thread_pool pool(2);
+        executor_ref(pool).post(first);
+      }
+      require(ran.now() == 2, "a fork was lost at the end");
+    };
+    holds(scenario, {.most = {0, 1}});
+    holds(scenario, {.random_executions = 5000});
+  }
+
+  TEST_CASE("pool: children that are forked end anywhere, and their parent goes on once") {
+    const auto scenario = [] {
+      thread_pool pool(2);
+      guarded<int> sum{0};
+      const auto give = [](int n) -> task<int> { co_return n; };
+      const auto parent = [&]() -> task<> {
+        const auto [one, two] = co_await when_all(fork(give(1)), fork(give(2)));
+        sum = sum + one + two;
+      };
+      sync_wait(schedule_on(pool, parent()));
+      require(sum == 3, "a child was lost");
+    };
+    holds(scenario, {.most = {0, 1}});
+    holds(scenario, {.random_executions = 5000});
   }
 
   TEST_CASE("pool: it ends when the job has run, and who posted it is not back yet") {

@@ -30,6 +30,7 @@ SCOPE = ("scope:*",)
 STOPS = ("withdrawal:*", "when_any:*", "scope:*")
 POOL = ("pool: one worker*", "pool: what*", "pool: *one who posts*", "pool:*")
 QUEUE = ("run_queue:*", "pool:*")
+FORKS = ("fork_stack:*", "pool: *fork*")
 TIMER = ("timer:*", "sleep:*")
 SLEEP = ("sleep: it*", "sleep:*")
 LOOKING = ("looking:*",)
@@ -719,6 +720,13 @@ rule("more is kept than fits", "w.overflow.size() == 0 && n <= w.queue.room()",
 rule("more is kept ahead of what does not fit", "w.overflow.size() == 0 && n <= w.queue.room()",
      "n <= w.queue.room()", reason="only the order of a worker's own jobs, which is not promised")
 
+rule("a fork wakes nobody", "if (!w.forks.push(j)) keep(w, &j, &j, 1);\n    sleepers_.wake_one();",
+     "if (!w.forks.push(j)) keep(w, &j, &j, 1);", FORKS)
+rule("who lies down does not look at forks", "forks.looks_empty()", "true", FORKS)
+rule("nobody takes others' forks", "if (job* const j = victim.forks.steal()) return j;", "", FORKS)
+rule("what there is no room for is lost", "if (!w.forks.push(j)) keep(w, &j, &j, 1);",
+     "static_cast<void>(w.forks.push(j));", FORKS)
+
 rule = rules_of("lib/executor/injector.hpp", POOL)
 SAY = "size_.store(size_.load(relaxed) + n, seq_cst);  // Q3\n    idle.wake_one();"
 rule("wakes before it says that there is a job", SAY,
@@ -751,6 +759,20 @@ FILL = """for (std::uint32_t i = 0; i != n; ++i) {
 """
 SHOW = "    tail_.exchange(t + n, seq_cst);"
 rule("jobs are shown before they are there", FILL + SHOW, SHOW + FILL)
+
+rule = rules_of("lib/executor/fork_stack.hpp", FORKS)
+PLACE = "slot(b).store(&j, relaxed);"
+PUSH = "\n    bottom_.exchange(b + 1, seq_cst);"
+rule("a fork is shown before it is there", PLACE + PUSH, PUSH + PLACE)
+rule("there is always room for forks", "b - top_.load(acquire) >= capacity", "false")
+rule("the owner takes the last one without asking", "if (t < b) return slot(b).load(relaxed);",
+     "if (t <= b) return slot(b).load(relaxed);")
+rule("the owner takes the last one by store",
+     "top_.compare_exchange_strong(t, t + 1, seq_cst, relaxed)", "(top_.store(t + 1, seq_cst), true)")
+rule("a thief takes by store", "top_.compare_exchange_strong(t, t + 1, seq_cst, seq_cst)",
+     "(top_.store(t + 1, seq_cst), true)")
+rule("a look at an empty stack takes a place from it", "bottom_.store(b + 1, relaxed);", ";")
+rule("the owner does not show what it takes", "bottom_.exchange(b, seq_cst);", ";")
 
 rule = rules_of("lib/executor/mailbox.hpp", ("mailbox:*", "pool:*"))
 rule("takes without turning the chain round", """job* const older = j->next;
