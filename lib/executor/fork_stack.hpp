@@ -10,12 +10,14 @@
 //
 // Edges     F1  publish  bottom.exchange(seq_cst) in push -> bottom.load(seq_cst) in steal
 //               the thief sees the slot and what was posted with the fork
-//           F2  return   top.CAS(seq_cst) in steal, take -> top.load(acquire) in push
+//           F2  return   top.CAS(release) in steal -> top.load(acquire) in push
 //               the owner may write the slot again: it was read before the CAS
 //           F3  newest   bottom.exchange(seq_cst), then top.load(seq_cst) in take; top.load(seq_cst),
-//               then bottom.load(seq_cst) in steal. All are in one order with the CASes of top: a thief
-//               that has seen top where the owner takes came after the owner's look, and so sees its bottom.
-//               So what the owner takes without asking no thief takes.
+//               then bottom.load(seq_cst) in steal. All four are in one order: a thief that has seen top
+//               where the owner takes looked after the owner, who saw it below, and so sees its bottom. So
+//               what the owner takes without asking no thief takes.
+//           F4  last     top.CAS(release) in take -> top.load(seq_cst) in steal: who sees that the last one
+//               was taken sees what the owner took before that, too
 //           Q3  of run_queue.hpp: the exchange in push, then the sleepers' word; a worker going to sleep:
 //               its RMW on that word, then bottom.load(seq_cst) in looks_empty. What the owner hides
 //               by looking is the fork that it takes, or a thief does
@@ -64,19 +66,19 @@ class fork_stack {
     std::int64_t t = top_.load(seq_cst);         // F3
     if (t < b) return slot(b).load(relaxed);
     job* const last = slot(b).load(relaxed);
-    const bool mine = t == b && top_.compare_exchange_strong(t, t + 1, seq_cst, relaxed);  // F2
+    const bool mine = t == b && top_.compare_exchange_strong(t, t + 1, release, relaxed);  // F4
     bottom_.store(b + 1, relaxed);  // as it was: nothing is shown by it
     return mine ? last : nullptr;
   }
 
   // Anybody: the oldest, or null.
   job* steal() noexcept {
-    std::int64_t t = top_.load(seq_cst);  // F3
-    while (t < bottom_.load(seq_cst)) {   // F1, F3
+    for (;;) {
+      std::int64_t t = top_.load(seq_cst);             // F3, F4
+      if (t >= bottom_.load(seq_cst)) return nullptr;  // F1, F3
       job* const oldest = slot(t).load(relaxed);
-      if (top_.compare_exchange_strong(t, t + 1, seq_cst, seq_cst)) return oldest;  // F2
+      if (top_.compare_exchange_strong(t, t + 1, release, relaxed)) return oldest;  // F2
     }
-    return nullptr;
   }
 
   // A hint, for who may only look.

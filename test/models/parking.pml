@@ -1,14 +1,14 @@
 /* parking - how a pool's workers lie down and are woken.
  *
- * Models     lib/executor/sleepers.hpp, thread_pool.cpp, and what run_queue.hpp (Q3), injector.hpp
- *            and mailbox.hpp do to it
+ * Models     lib/executor/sleepers.hpp, thread_pool.cpp, and what run_queue.hpp (Q3), fork_stack.hpp,
+ *            injector.hpp and mailbox.hpp do to it
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Jobs are
  *            only counted. A wake-up is one compare-and-swap with its load. A search looks at each
  *            place once: it neither naps nor leaves brisk workers alone. All workers have been
  *            started. No post from outside comes after the stop, but it may not have returned.
- * Sizes      W workers with room for Q jobs each in their queues; S threads outside that post once,
- *            one job or two; M more jobs may be posted by jobs, to the own worker or another's
- *            mail; L jobs may be long: they end only when all others have. EARLY: the pool may stop
+ * Sizes      W workers with room for Q jobs each in their queues, and for one fork; S threads outside
+ *            that post once, one job or two; M more jobs may be posted by jobs, to the own worker or
+ *            another's mail, or be forked; L jobs may be long: they end only when all others have. EARLY: the pool may stop
  *            as soon as everything from outside is posted, else when all has run
  * Checks     every job runs, also while all workers but one have long jobs: a lost wake-up leaves
  *            the last one asleep for ever; workers end only when nothing is left; nobody outside
@@ -19,6 +19,8 @@
  *   NO_LOOK_AFTER_LIE_DOWN    a post that saw the worker searching woke nobody
  *   LAST_DOES_NOT_LOOK        the last searcher goes off with its job: the same
  *   NO_WAKE_AFTER_POST        a job's own posts wait behind it
+ *   NO_WAKE_AFTER_FORK        so does what it forks
+ *   NO_LOOK_AT_FORKS          who lies down does not see what was forked meanwhile
  *   NO_WAKE_AFTER_HAND_BACK   so does what it put into another's mail
  *   NO_WAKE_AFTER_MOVE        what was taken in one go and left in the queue was hidden from who
  *                             lay down meanwhile
@@ -58,7 +60,7 @@ byte sleeping, searching, tokens;
 /* where jobs are */
 byte injected;
 bool locked;
-byte queue[W], mail[W], overflow[W];
+byte forks[W], queue[W], mail[W], overflow[W];
 
 bool stopping;
 bool ended; /* there are tokens for everybody */
@@ -149,6 +151,12 @@ inline look_at_all() {
   v = 0;
   do
   :: k == 0 && v < W -> k = (queue[v] != 0);
+#ifndef NO_LOOK_AT_FORKS
+     if
+     :: k == 0 -> k = (forks[v] != 0)
+     :: else
+     fi;
+#endif
      if
      :: k == 0 -> k = (mail[v] != 0)
      :: else
@@ -196,10 +204,11 @@ proctype worker(byte id) {
 next_job:
   keep_mail(id);
   if
+  :: atomic { forks[id] != 0 -> forks[id]--; goto got }
   :: atomic { queue[id] != 0 -> queue[id]--; goto got }
   :: atomic { queue[id] == 0 && overflow[id] != 0 -> take_overflow(id) }; first_of(); goto got
   :: atomic { injected != 0 && !locked -> take_injected() }; first_of(); goto got
-  :: atomic { queue[id] == 0 && overflow[id] == 0 && injected == 0 }
+  :: atomic { forks[id] == 0 && queue[id] == 0 && overflow[id] == 0 && injected == 0 }
   fi;
   if
   :: seeking
@@ -209,7 +218,8 @@ next_job:
   v = 1;
 rob:
   if
-  :: v < W && !(queue[OTHER] != 0) ->
+  :: atomic { v < W && forks[OTHER] != 0 -> forks[OTHER] = forks[OTHER] - 1; v = 0; goto got }
+  :: v < W && forks[OTHER] == 0 && !(queue[OTHER] != 0) ->
      if
      :: mail[OTHER] != 0 ->
         keep_mail(OTHER);
@@ -265,6 +275,14 @@ got:
 # endif
 #endif
      k = 0
+  :: atomic { /* fork */
+       more != 0 && forks[id] == 0 -> more--;
+       left++;
+       forks[id] = 1
+     };
+#ifndef NO_WAKE_AFTER_FORK
+     wake_one()
+#endif
   :: atomic { /* hand back */
        more != 0 -> more--;
        left++;

@@ -118,6 +118,8 @@ RUNS = {
             "NO_LOOK_AFTER_LIE_DOWN",
             "LAST_DOES_NOT_LOOK",
             "NO_WAKE_AFTER_POST",
+            "NO_WAKE_AFTER_FORK",
+            "NO_LOOK_AT_FORKS",
             "NO_WAKE_AFTER_HAND_BACK",
             "NO_WAKE_AFTER_MOVE",
             "STOP_WITHOUT_WAKE",

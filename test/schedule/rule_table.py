@@ -767,10 +767,12 @@ rule("a fork is shown before it is there", PLACE + PUSH, PUSH + PLACE)
 rule("there is always room for forks", "b - top_.load(acquire) >= capacity", "false")
 rule("the owner takes the last one without asking", "if (t < b) return slot(b).load(relaxed);",
      "if (t <= b) return slot(b).load(relaxed);")
-rule("the owner takes the last one by store",
-     "top_.compare_exchange_strong(t, t + 1, seq_cst, relaxed)", "(top_.store(t + 1, seq_cst), true)")
-rule("a thief takes by store", "top_.compare_exchange_strong(t, t + 1, seq_cst, seq_cst)",
-     "(top_.store(t + 1, seq_cst), true)")
+CLAIM = "top_.compare_exchange_strong(t, t + 1, release, relaxed)"
+BY_STORE = "(top_.store(t + 1, release), true)"
+OWNER = "t == b && " + CLAIM
+rule("the owner takes the last one by store", OWNER, OWNER.replace(CLAIM, BY_STORE))
+THIEF = "if (" + CLAIM + ") return oldest;"
+rule("a thief takes by store", THIEF, THIEF.replace(CLAIM, BY_STORE))
 rule("a look at an empty stack takes a place from it", "bottom_.store(b + 1, relaxed);", ";")
 rule("the owner does not show what it takes", "bottom_.exchange(b, seq_cst);", ";")
 

@@ -4,6 +4,10 @@ SLOT = (
     "keeps the owner's store to a slot behind a thief's load from it (Q2), which is load buffering: "
     "the checker cannot show that"
 )
+FORK_SLOT = (
+    "keeps the owner's store to a slot behind a thief's load from it (F2), which is load buffering: "
+    "the checker cannot show that"
+)
 END = (
     "keeps the look of who declares the end before the taking of a job by who gets up later, which is "
     "load buffering: the checker cannot show that"
@@ -23,6 +27,8 @@ EXPLAINED = [
     ("run_queue.hpp", "head_.load(acquire)", "acquire to relaxed", SLOT),
     ("run_queue.hpp", "h + 1, release", "release to relaxed", SLOT),
     ("run_queue.hpp", "h + half, release", "release to relaxed", SLOT),
+    ("fork_stack.hpp", "top_.load(acquire)", "acquire to relaxed", FORK_SLOT),
+    ("fork_stack.hpp", "release, relaxed)) return oldest", "release to relaxed", FORK_SLOT),
     ("sleepers.hpp", "word_.fetch_add(0, release)", "release to relaxed", END),
     ("sleepers.hpp", "seen - one_sleeping + one_searching, acquire", "acquire to relaxed", END),
     ("sleepers.hpp", "n - 1, acquire", "acquire to relaxed", END),
