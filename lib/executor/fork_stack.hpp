@@ -15,9 +15,8 @@
 //           F3  newest   bottom.exchange(seq_cst), then top.load(seq_cst) in take; top.load(seq_cst),
 //               then bottom.load(seq_cst) in steal. All four are in one order: a thief that has seen top
 //               where the owner takes looked after the owner, who saw it below, and so sees its bottom. So
-//               what the owner takes without asking no thief takes.
-//           F4  last     top.CAS(release) in take -> top.load(seq_cst) in steal: who sees that the last one
-//               was taken sees what the owner took before that, too
+//               what the owner takes without asking no thief takes. The owner's CAS is relaxed, for its look
+//               comes before, and is in that order.
 //           Q3  of run_queue.hpp: the exchange in push, then the sleepers' word; a worker going to sleep:
 //               its RMW on that word, then bottom.load(seq_cst) in looks_empty. What the owner hides
 //               by looking is the fork that it takes, or a thief does
@@ -66,7 +65,7 @@ class fork_stack {
     std::int64_t t = top_.load(seq_cst);         // F3
     if (t < b) return slot(b).load(relaxed);
     job* const last = slot(b).load(relaxed);
-    const bool mine = t == b && top_.compare_exchange_strong(t, t + 1, release, relaxed);  // F4
+    const bool mine = t == b && top_.compare_exchange_strong(t, t + 1, relaxed, relaxed);  // F3
     bottom_.store(b + 1, relaxed);  // as it was: nothing is shown by it
     return mine ? last : nullptr;
   }
@@ -74,7 +73,7 @@ class fork_stack {
   // Anybody: the oldest, or null.
   job* steal() noexcept {
     for (;;) {
-      std::int64_t t = top_.load(seq_cst);             // F3, F4
+      std::int64_t t = top_.load(seq_cst);             // F3
       if (t >= bottom_.load(seq_cst)) return nullptr;  // F1, F3
       job* const oldest = slot(t).load(relaxed);
       if (top_.compare_exchange_strong(t, t + 1, release, relaxed)) return oldest;  // F2
@@ -91,7 +90,7 @@ class fork_stack {
 
  private:
   atomic<job*>& slot(std::int64_t n) noexcept {
-    return slots_[static_cast<std::size_t>(n % capacity)];
+    return slots_[static_cast<std::size_t>(n) % static_cast<std::size_t>(capacity)];
   }
 
   alignas(cache_line) atomic<std::int64_t> top_{0};

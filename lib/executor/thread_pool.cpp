@@ -198,7 +198,7 @@ class pool_core {
     return oldest ? w.forks.steal() : own_job(w);
   }
 
-  // Other than a fork.
+  // Other than a fork. One piece of mail that is kept runs now, or something that all could see before.
   job* own_job(worker& w) noexcept {
     if (w.mail.has_any()) keep_mail(w, w.mail.take());
     if (job* const j = w.queue.take()) return j;

@@ -20,6 +20,7 @@
  *   LAST_DOES_NOT_LOOK        the last searcher goes off with its job: the same
  *   NO_WAKE_AFTER_POST        a job's own posts wait behind it
  *   NO_WAKE_AFTER_FORK        so does what it forks
+ *   FORKS_AFTER_MAIL          a worker keeps its only mail, hidden for a moment, and goes on with a fork
  *   NO_LOOK_AT_FORKS          who lies down does not see what was forked meanwhile
  *   NO_WAKE_AFTER_HAND_BACK   so does what it put into another's mail
  *   NO_WAKE_AFTER_MOVE        what was taken in one go and left in the queue was hidden from who
@@ -202,12 +203,21 @@ proctype worker(byte id) {
   bool seeking, all_down, stop_seen;
 
 next_job:
+#ifdef FORKS_AFTER_MAIL
   keep_mail(id);
+#endif
   if
   :: atomic { forks[id] != 0 -> forks[id]--; goto got }
+  :: true /* there are none, or others have a turn */
+  fi;
+#ifndef FORKS_AFTER_MAIL
+  keep_mail(id);
+#endif
+  if
   :: atomic { queue[id] != 0 -> queue[id]--; goto got }
   :: atomic { queue[id] == 0 && overflow[id] != 0 -> take_overflow(id) }; first_of(); goto got
   :: atomic { injected != 0 && !locked -> take_injected() }; first_of(); goto got
+  :: atomic { forks[id] != 0 && queue[id] == 0 && overflow[id] == 0 -> forks[id]--; goto got }
   :: atomic { forks[id] == 0 && queue[id] == 0 && overflow[id] == 0 && injected == 0 }
   fi;
   if

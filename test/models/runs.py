@@ -137,6 +137,7 @@ RUNS = {
         ),
         *ablations("W=2 S=1 M=0 L=0 EARLY", "STOP_READ_LATE COUNT_EARLY"),
         *ablations("W=2 S=1 M=2", "NO_WAKE_AFTER_MAIL"),
+        *ablations("W=2 S=2 M=3", "FORKS_AFTER_MAIL"),
         *ablations("W=3 S=1 M=0 L=0", "TOKENS_FOR_SLEEPERS_ONLY"),
     ],
     "wait_edges": [

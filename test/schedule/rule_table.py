@@ -724,7 +724,7 @@ rule("a fork wakes nobody", "if (!w.forks.push(j)) keep(w, &j, &j, 1);\n    slee
      "if (!w.forks.push(j)) keep(w, &j, &j, 1);", FORKS)
 rule("who lies down does not look at forks", "forks.looks_empty()", "true", FORKS)
 rule("nobody takes others' forks", "if (job* const j = victim.forks.steal()) return j;", "", FORKS)
-rule("what there is no room for is lost", "if (!w.forks.push(j)) keep(w, &j, &j, 1);",
+rule("a fork that there is no room for is lost", "if (!w.forks.push(j)) keep(w, &j, &j, 1);",
      "static_cast<void>(w.forks.push(j));", FORKS)
 
 rule = rules_of("lib/executor/injector.hpp", POOL)
@@ -767,12 +767,11 @@ rule("a fork is shown before it is there", PLACE + PUSH, PUSH + PLACE)
 rule("there is always room for forks", "b - top_.load(acquire) >= capacity", "false")
 rule("the owner takes the last one without asking", "if (t < b) return slot(b).load(relaxed);",
      "if (t <= b) return slot(b).load(relaxed);")
-CLAIM = "top_.compare_exchange_strong(t, t + 1, release, relaxed)"
-BY_STORE = "(top_.store(t + 1, release), true)"
-OWNER = "t == b && " + CLAIM
-rule("the owner takes the last one by store", OWNER, OWNER.replace(CLAIM, BY_STORE))
-THIEF = "if (" + CLAIM + ") return oldest;"
-rule("a thief takes by store", THIEF, THIEF.replace(CLAIM, BY_STORE))
+rule("the owner takes the last one by store",
+     "top_.compare_exchange_strong(t, t + 1, relaxed, relaxed)",
+     "(top_.store(t + 1, relaxed), true)")
+rule("a thief takes by store", "top_.compare_exchange_strong(t, t + 1, release, relaxed)",
+     "(top_.store(t + 1, release), true)")
 rule("a look at an empty stack takes a place from it", "bottom_.store(b + 1, relaxed);", ";")
 rule("the owner does not show what it takes", "bottom_.exchange(b, seq_cst);", ";")
 
