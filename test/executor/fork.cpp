@@ -8,12 +8,13 @@
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <doctest/doctest.h>
 #include <latch>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -30,7 +30,9 @@ struct shape {
 
   std::uint32_t roll(std::uint32_t n) const noexcept { return seed * 2654435769u % n; }
   std::uint32_t children() const noexcept { return depth == 0 ? 0 : seed / 7 % 6; }
-  shape child(std::uint32_t i) const noexcept { return {seed * 1664525u + i * 40503u + 1013904223u, depth - 1}; }
+  shape child(std::uint32_t i) const noexcept {
+    return {seed * 1664525u + i * 40503u + 1013904223u, depth - 1};
+  }
 };
 
 long size_of(shape s) {

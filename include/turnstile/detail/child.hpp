@@ -88,8 +88,7 @@ struct no_job {};
 
 // Siblings is a countdown that is told of each child's end: note(which, error).
 template <class A, class Siblings>
-class child : private branch_end,
-              private std::conditional_t<child_of<A>::forks, job, no_job> {
+class child : private branch_end, private std::conditional_t<child_of<A>::forks, job, no_job> {
   using what = typename child_of<A>::what;
 
  public:
@@ -99,8 +98,7 @@ class child : private branch_end,
       : branch_end(&ended_here),
         branch_(make_branch<what>(child_of<A>::part(std::forward<A>(a)))) {}
   // Before it is prepared.
-  child(child&& other) noexcept
-      : branch_end(&ended_here), branch_(std::move(other.branch_)) {}
+  child(child&& other) noexcept : branch_end(&ended_here), branch_(std::move(other.branch_)) {}
   child& operator=(child&&) = delete;
 
   // Takes over a share of the parent's chain.
