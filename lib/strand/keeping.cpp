@@ -19,6 +19,7 @@ void section_core::judge_keeping(std::uint64_t since) noexcept {
 }
 
 void section_core::leave_or_keep(place p) noexcept {
+  if (thread_state& t = here(); t.contended != 0) --t.contended;
   if (!is_coming_back() || !keep(p)) {
     if (!ring_.leave(p, mine_)) serve_next();
   }

@@ -52,7 +52,10 @@ class execution : protected section_request {
     if (section.special()) [[unlikely]]
       return arrive_only();
     section_core::place line;
-    if constexpr (!may_wait) section.await_one_body();
+    if constexpr (!may_wait) {
+      if (t.contended != 0) [[unlikely]]
+        section.await_one_body();
+    }
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
@@ -62,6 +65,7 @@ class execution : protected section_request {
       }
     }
     if (arrived == arrival::closed) refuse();
+    if (arrived == arrival::queued) t.contended = turns_after_contention;
     arrived_ = arrived;
     line_ = line;
     return false;

@@ -158,8 +158,7 @@ class section_core : private job {
   TURNSTILE_INLINE void prefetch() const noexcept { prefetch_to_write(&ring_); }
   // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp).
   TURNSTILE_INLINE void await_one_body() noexcept {
-    if (ring_.pending() != 0) [[unlikely]]
-      await_shortly();
+    if (ring_.pending() != 0) await_shortly();
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept {

@@ -56,6 +56,7 @@ struct thread_state {
   std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
+  std::uint8_t contended = 0;  // for so many turns of bodies it looks before it arrives: short_wait.cpp
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
   spare_frames frames;                   // of coroutines, that this thread has freed
 };
@@ -176,6 +177,9 @@ inline void bounce(job& j) noexcept {
     job_access::work_here(j);
   }
 }
+
+// Since it last found somebody inside or in line.
+inline constexpr std::uint8_t turns_after_contention = 4;
 
 inline void begin_turn() noexcept { here().turn_ends = here().bodies + bodies_in_a_turn; }
 
