@@ -51,7 +51,4 @@ class pace {
   bool brisk_ = false;
 };
 
-// Of the calling thread, as it sees itself.
-inline constinit thread_local pace this_pace;
-
 }  // namespace turnstile::detail

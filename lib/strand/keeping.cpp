@@ -1,6 +1,7 @@
 // keeping.cpp - a section that stays with the thread that comes back to it. The protocol is in keeper.hpp.
 
 #include "strand/batch.hpp"
+#include "strand/short_wait.hpp"
 
 #include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/section_core.hpp>
@@ -19,9 +20,12 @@ void section_core::judge_keeping(std::uint64_t since) noexcept {
 }
 
 void section_core::leave_or_keep(place p) noexcept {
-  if (thread_state& t = here(); t.contended != 0) --t.contended;
   if (!is_coming_back() || !keep(p)) {
     if (!ring_.leave(p, mine_)) serve_next();
+  }
+  if (thread_state& t = here(); t.contended != 0) {  // the section may be gone
+    --t.contended;
+    time_absence(t);
   }
 }
 

@@ -15,6 +15,8 @@ namespace turnstile::detail {
 
 namespace {
 
+constinit thread_local pace this_pace;
+
 executor_ref home_of(const request& who) noexcept {
   const submission* const s = submission::of(who);
   return s == nullptr ? job_access::home(who) : s->home();

@@ -5,20 +5,21 @@
 // caller looks at the word for a while before it arrives. It has not been accepted yet, so this changes no order: who
 // arrives meanwhile comes first, as if the caller had asked later.
 //
-// Not where bodies follow each other on this thread with little between them (pace.hpp): then one thread had better
-// run them all. And seldom where it was in vain: the bodies are long, or whoever is inside sleeps. A thread that has not
-// met anybody for a while does not even look (thread_state::contended): the look alone is 4 % of an uncontended
-// execute (bench/uncontended, turnstile_not_kept).
+// Only where threads do something else between two bodies, which is measured: where they do not, one thread had better
+// run all bodies (pace.hpp), and being queued brings that about. And seldom where it was in vain: the bodies are long,
+// or whoever is inside sleeps. A thread that has not met anybody for a while does not even look
+// (thread_state::contended): the look alone is 4 % of an uncontended execute (bench/uncontended, turnstile_not_kept).
 //
-// Progress  bounded: one clock's span, and one look after it
+// Progress  bounded: most_waiting, and one look after it
 // Source    Karlin, Manasse, McGeoch, Owicki (1990): who waits as long as the alternative costs loses at most half
 
-#include "executor/pace.hpp"
+#include "strand/short_wait.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -32,6 +33,29 @@ using std::chrono::nanoseconds;
 
 // About what being queued costs both threads together (bench/think).
 constexpr nanoseconds most_waiting = limit(nanoseconds(500), nanoseconds(0));
+
+// How long this thread is away between two bodies, on average; once in a turn of bodies it is measured.
+class absence {
+ public:
+  void begin(std::uint32_t bodies) noexcept {
+    begun_ = steady_clock::now();
+    bodies_ = bodies;
+  }
+  void end(std::uint32_t bodies) noexcept {
+    if (bodies != bodies_) return;
+    const nanoseconds took = steady_clock::now() - begun_;
+    mean_ += (std::min(took, longest) - mean_) / 4;
+  }
+  // Longer than a transfer of the section's lines takes: two threads are faster than one.
+  bool is_long() const noexcept { return mean_ > nanoseconds(100); }
+
+ private:
+  static constexpr nanoseconds longest{1000};  // or it was interrupted
+
+  steady_clock::time_point begun_{};
+  nanoseconds mean_{0};
+  std::uint32_t bodies_ = 0;
+};
 
 // What this thread has learnt of a section. Two that share a place only learn more slowly.
 class experience {
@@ -50,6 +74,8 @@ class experience {
   std::uint8_t looked_ = 0;
 };
 
+constinit thread_local absence this_absence;
+
 experience& experience_with(const section_core& s) noexcept {
   static constinit thread_local std::array<experience, 64> all{};
   return all[std::bit_cast<std::uintptr_t>(&s) / sizeof(section_core) % all.size()];
@@ -57,18 +83,26 @@ experience& experience_with(const section_core& s) noexcept {
 
 }  // namespace
 
-void section_core::await_shortly() noexcept {
-  thread_state& t = here();
+void time_absence(thread_state& t) noexcept {
+  this_absence.begin(t.bodies);
+  t.is_timed = true;
+}
+
+void section_core::await_shortly(thread_state& t) noexcept {
+  if (t.is_timed) {
+    t.is_timed = false;
+    this_absence.end(t.bodies);
+  }
+  if (ring_.pending() == 0) return;
   t.contended = turns_after_contention;
   experience& before = experience_with(*this);
-  if (before.is_bad() || ring_.pending() != 1 || ring_.is_kept()) return;
+  if (!this_absence.is_long() || before.is_bad() || ring_.is_kept()) return;
   const steady_clock::time_point begun = steady_clock::now();
-  if (this_pace.look(t.bodies, begun)) return;
   do {
-    pause();
     const std::size_t inside = ring_.pending();
     if (inside == 0) before.forget();
     if (inside != 1) return;
+    pause();
   } while (steady_clock::now() - begun < most_waiting);
   before.note_in_vain();
 }

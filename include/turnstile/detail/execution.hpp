@@ -52,10 +52,7 @@ class execution : protected section_request {
     if (section.special()) [[unlikely]]
       return arrive_only();
     section_core::place line;
-    if constexpr (!may_wait) {
-      if (t.contended != 0) [[unlikely]]
-        section.await_one_body();
-    }
+    if constexpr (!may_wait) section.await_one_body(t);
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {

@@ -157,8 +157,9 @@ class section_core : private job {
   // What arrive is about to change, and special is read of before.
   TURNSTILE_INLINE void prefetch() const noexcept { prefetch_to_write(&ring_); }
   // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp).
-  TURNSTILE_INLINE void await_one_body() noexcept {
-    if (ring_.pending() != 0) await_shortly();
+  TURNSTILE_INLINE void await_one_body(thread_state& t) noexcept {
+    if (t.contended != 0 && (t.is_timed || ring_.pending() != 0)) [[unlikely]]
+      await_shortly(t);
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
   arrival try_arrive(place& p) noexcept {
@@ -320,7 +321,7 @@ class section_core : private job {
   executor_ref bound_to() const noexcept { return given_.load(relaxed)->executor; }
   bool is_elsewhere() const noexcept { return bound_to() != here().runs_on; }
   static void run_posted(job& self) noexcept;
-  TURNSTILE_COLD void await_shortly() noexcept;
+  TURNSTILE_COLD void await_shortly(thread_state& t) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
   bool serve_off(borrowed_stack& s, request* r, request* own, batch& done,

@@ -57,6 +57,7 @@ struct thread_state {
   std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
   std::uint8_t contended = 0;  // for so many turns of bodies it looks before it arrives: short_wait.cpp
+  bool is_timed = false;       // from its last body to the next arrival
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
   spare_frames frames;                   // of coroutines, that this thread has freed
 };
