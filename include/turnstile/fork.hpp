@@ -11,7 +11,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
-#include <type_traits>
 #include <utility>
 
 namespace turnstile {
@@ -66,11 +65,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
 
   typename only::value await_resume() {
     child_.adopt_what_it_holds();
-    if constexpr (std::is_void_v<typename only::value>) {
-      child_.take();
-    } else {
-      return child_.take();
-    }
+    return child_.get();
   }
 
  private:

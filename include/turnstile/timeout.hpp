@@ -15,7 +15,6 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
-#include <type_traits>
 #include <utility>
 
 namespace turnstile {
@@ -82,11 +81,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
     const bool too_late = limit_.end();
     child_.adopt_what_it_holds();
     if (too_late && is_cancellation(child_.error())) throw deadline_exceeded();
-    if constexpr (std::is_void_v<value>) {
-      child_.take();
-    } else {
-      return child_.take();
-    }
+    return child_.get();
   }
 
  private:

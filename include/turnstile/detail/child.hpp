@@ -130,12 +130,14 @@ class child : private branch_end, private std::conditional_t<child_of<A>::forks,
 
   std::exception_ptr error() noexcept { return branch_.got().error(); }
 
+  // As the awaitable gives it; and, of void, as something that can be kept.
+  value get() { return branch_.got().take(); }
   decltype(auto) take() {
     if constexpr (std::is_void_v<value>) {
-      branch_.got().take();
+      get();
       return std::monostate{};
     } else {
-      return branch_.got().take();
+      return get();
     }
   }
 
