@@ -157,13 +157,13 @@ TEST_SUITE("section") {
   }
 
   TEST_CASE("keeping: not while it is off") {
-    detail::keeping::is_on = false;
     critical_section cs;
-    come_back_to(cs);
-    come_back_to(cs);
-    const bool kept = kept_here(cs);
-    detail::keeping::is_on = true;
-    CHECK_FALSE(kept);
+    {
+      const support::never_kept off;
+      come_back_to(cs);
+      come_back_to(cs);
+      CHECK_FALSE(kept_here(cs));
+    }
     come_back_to(cs);
     CHECK(kept_here(cs) == can_be_kept());
   }

@@ -1,9 +1,9 @@
 // short_wait.cpp - a thread that meets others waits a little in place before it gets in line.
 
 #include "support/hold.hpp"
+#include "support/keeping.hpp"
 #include "support/loop.hpp"
 
-#include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/turnstile.hpp>
 
@@ -12,20 +12,9 @@
 using namespace turnstile;
 using support::hold;
 using support::loop;
+using support::never_kept;  // in a section that is kept there is nobody to meet
 
 namespace {
-
-// What a section is kept for leaves nobody to meet.
-class never_kept {
- public:
-  never_kept() { detail::keeping::is_on = false; }
-  ~never_kept() { detail::keeping::is_on = before_; }
-  never_kept(const never_kept&) = delete;
-  never_kept& operator=(const never_kept&) = delete;
-
- private:
-  const bool before_ = detail::keeping::is_on;
-};
 
 bool looks_first() { return detail::here().contended != 0; }
 

@@ -36,6 +36,18 @@ inline void come_back_to(turnstile::critical_section& cs) {
   for (int i = 0; i != enough_bodies; ++i) cs.execute_blocking([] {});
 }
 
+// While it lives, nothing is kept that is not kept already.
+class never_kept {
+ public:
+  never_kept() { turnstile::detail::keeping::is_on = false; }
+  ~never_kept() { turnstile::detail::keeping::is_on = before_; }
+  never_kept(const never_kept&) = delete;
+  never_kept& operator=(const never_kept&) = delete;
+
+ private:
+  const bool before_ = turnstile::detail::keeping::is_on;
+};
+
 // While it lives, how often a section was taken away too soon makes no difference.
 class endless_optimism {
  public:
