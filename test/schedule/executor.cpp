@@ -73,6 +73,25 @@ void steal_one(detail::fork_stack& from) {
   if (job* const j = from.steal()) j->run();
 }
 
+// An owner does something with so many forks, and then takes what is left, while a thief comes twice.
+template <class Owner>
+auto each_fork_once(std::size_t forks, Owner owner) {
+  return [=] {
+    detail::fork_stack mine;
+    tally ran;
+    std::vector<counted_job> jobs(forks, counted_job(ran));
+    together({[&] {
+                owner(mine, jobs);
+                take_all(mine);
+              },
+              [&] {
+                steal_one(mine);
+                steal_one(mine);
+              }});
+    require(ran.now() == static_cast<int>(forks), "a fork was lost or ran twice");
+  };
+}
+
 // In a job that was posted through an executor_ref.
 void fork_here(job& j) { require(detail::post_fork(j), "a worker runs on nothing"); }
 
@@ -150,22 +169,11 @@ TEST_SUITE("executor") {
   }
 
   TEST_CASE("fork_stack: an owner and a thief get every fork once") {
-    holds([] {
-      detail::fork_stack mine;
-      tally ran;
-      std::vector<counted_job> jobs(3, counted_job(ran));
-      together({[&] {
-                  require(mine.push(jobs[0]) && mine.push(jobs[1]), "there was no room");
-                  if (job* const newest = mine.take()) newest->run();
-                  require(mine.push(jobs[2]), "there was no room");
-                  take_all(mine);
-                },
-                [&] {
-                  steal_one(mine);
-                  steal_one(mine);
-                }});
-      require(ran.now() == 3, "a fork was lost or ran twice");
-    });
+    holds(each_fork_once(3, [](detail::fork_stack& mine, std::vector<counted_job>& jobs) {
+      require(mine.push(jobs[0]) && mine.push(jobs[1]), "there was no room");
+      if (job* const newest = mine.take()) newest->run();
+      require(mine.push(jobs[2]), "there was no room");
+    }));
   }
 
   TEST_CASE("fork_stack: an owner takes the newest while two thieves come from the other end") {
@@ -183,24 +191,13 @@ TEST_SUITE("executor") {
   }
 
   TEST_CASE("fork_stack: places are written again after a thief has read them") {
-    holds([] {
-      detail::fork_stack mine;
-      tally ran;
-      std::vector<counted_job> jobs(6, counted_job(ran));
-      together({[&] {
-                  for (counted_job& j : jobs) {
-                    while (!mine.push(j)) {
-                      if (job* const newest = mine.take()) newest->run();
-                    }
-                  }
-                  take_all(mine);
-                },
-                [&] {
-                  steal_one(mine);
-                  steal_one(mine);
-                }});
-      require(ran.now() == 6, "a fork was lost or ran twice");
-    });
+    holds(each_fork_once(6, [](detail::fork_stack& mine, std::vector<counted_job>& jobs) {
+      for (counted_job& j : jobs) {
+        while (!mine.push(j)) {
+          if (job* const newest = mine.take()) newest->run();
+        }
+      }
+    }));
   }
 
   TEST_CASE("fork_stack: the newest comes first, and a thief gets the oldest") {
