@@ -18,34 +18,17 @@ struct alignas(64) line {
   std::size_t word = 0;
 };
 
-struct shared_state {
-  explicit shared_state(const shape& s) : all(lines_of(s.body)) {}
+// Adds one to a word in each line.
+struct touched_lines {
+  explicit touched_lines(const shape& s) : all(lines_of(s.body)) {}
+  void visit() noexcept {
+    for (line& l : all) ++l.word;
+  }
   bool is_right(std::size_t operations) const noexcept {
     return std::ranges::all_of(all, [&](const line& l) { return l.word == operations; });
   }
 
   std::vector<line> all;
-};
-
-// Adds one to a word in each line, and asks again at once.
-class client {
- public:
-  using shared_state = lines::shared_state;
-
-  client(shared_state& shared, std::size_t, std::size_t turns) noexcept
-      : shared_(&shared), turns_(turns) {}
-
-  std::size_t turns() const noexcept { return turns_; }
-  std::size_t section() const noexcept { return 0; }
-  void request() noexcept {}
-  void body() noexcept {
-    for (line& l : shared_->all) ++l.word;
-  }
-  void completed() noexcept {}
-
- private:
-  shared_state* shared_;
-  std::size_t turns_;
 };
 
 struct alignas(64) worked_line {
@@ -54,8 +37,18 @@ struct alignas(64) worked_line {
   std::uint64_t word = first_value;
 };
 
-struct worked_state {
-  explicit worked_state(const shape& s) : all(lines_of(s.body)), steps(steps_of(s.body)) {}
+// Works with what is in each line, one line after the other: a line is not begun before the one before is
+// done, for nothing of that is added; nor the first one before the last body's last. So the body is as long as
+// its steps at least.
+struct worked_lines {
+  explicit worked_lines(const shape& s) : all(lines_of(s.body)), steps(steps_of(s.body)) {}
+  void visit() noexcept {
+    std::uint64_t made = all.back().word;
+    for (worked_line& l : all) {
+      made = multiply_add(l.word + (made & nothing), steps);
+      l.word = made;
+    }
+  }
   bool is_right(std::size_t operations) const noexcept {
     const std::uint64_t right = multiply_add_foretold(worked_line::first_value, operations * steps);
     return std::ranges::all_of(all, [&](const worked_line& l) { return l.word == right; });
@@ -66,48 +59,41 @@ struct worked_state {
   std::uint64_t nothing = 0;  // which no compiler knows, and no core guesses
 };
 
-// Works with what is in each line, one line after the other: a line is not begun before the one before is
-// done, for nothing of that is added; nor the first one before the last body's last. So the body is as long as
-// its steps at least.
-class worker {
+// Visits the lines, and asks again at once.
+template <class Lines>
+class client {
  public:
-  using shared_state = worked_state;
+  using shared_state = Lines;
 
-  worker(shared_state& shared, std::size_t, std::size_t turns) noexcept
+  client(Lines& shared, std::size_t, std::size_t turns) noexcept
       : shared_(&shared), turns_(turns) {}
 
   std::size_t turns() const noexcept { return turns_; }
   std::size_t section() const noexcept { return 0; }
   void request() noexcept {}
-  void body() noexcept {
-    std::uint64_t made = shared_->all.back().word;
-    for (worked_line& l : shared_->all) {
-      made = multiply_add(l.word + (made & shared_->nothing), shared_->steps);
-      l.word = made;
-    }
-  }
+  void body() noexcept { shared_->visit(); }
   void completed() noexcept {}
 
  private:
-  shared_state* shared_;
+  Lines* shared_;
   std::size_t turns_;
 };
 
-template <class Contender, class Client>
+template <class Contender, class Lines>
 void ask_on(std::size_t threads, length body) {
   for (const std::size_t clients : clients_on<Contender>(threads, {64, 1024})) {
-    add_case<Contender, Client>("lines", {threads, clients, threads, body});
+    add_case<Contender, client<Lines>>("lines", {threads, clients, threads, body});
   }
 }
 
 template <class Contender>
 bool ask() {
   for (const length body : {length::line_1, length::lines_8, length::lines_64}) {
-    ask_on<Contender, client>(2, body);
+    ask_on<Contender, touched_lines>(2, body);
   }
-  for (const std::size_t threads : {4, 8}) ask_on<Contender, client>(threads, length::lines_8);
+  for (const std::size_t threads : {4, 8}) ask_on<Contender, touched_lines>(threads, length::lines_8);
   for (const std::size_t threads : {2, 4, 8}) {
-    ask_on<Contender, worker>(threads, length::lines_8_ns_100);
+    ask_on<Contender, worked_lines>(threads, length::lines_8_ns_100);
   }
   return true;
 }
