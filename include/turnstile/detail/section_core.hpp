@@ -156,9 +156,10 @@ class section_core : private job {
 
   // What arrive is about to change, and special is read of before.
   TURNSTILE_INLINE void prefetch() const noexcept { prefetch_to_write(&ring_); }
-  // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp).
+  // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp). Turns are counted where
+  // a section can be kept.
   TURNSTILE_INLINE void await_one_body(thread_state& t) noexcept {
-    if (t.contended != 0 && (t.is_timed || ring_.pending() != 0)) [[unlikely]]
+    if (section_ring::can_be_kept && t.contended != 0 && (t.is_timed || ring_.pending() != 0)) [[unlikely]]
       await_shortly(t);
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }

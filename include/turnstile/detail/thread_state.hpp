@@ -179,7 +179,7 @@ inline void bounce(job& j) noexcept {
   }
 }
 
-// Since it last found somebody inside or in line.
+// So long a thread looks first after it has found somebody inside or in line: `contended`.
 inline constexpr std::uint8_t turns_after_contention = 4;
 
 inline void begin_turn() noexcept { here().turn_ends = here().bodies + bodies_in_a_turn; }
