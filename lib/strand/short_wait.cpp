@@ -33,7 +33,8 @@ using std::chrono::nanoseconds;
 
 // Less than being queued costs both threads together. Not all of that: bodies of a microsecond would end within it
 // now and then, and who then stays in place for a turn of 32 of them makes those in its thread's queue wait (bench,
-// oversubscribed, 2 threads, p99.9: 0.2 to 0.5 ms with 250 ns, 0.2 to 2 ms with 500, and no less time a body).
+// oversubscribed, 2 threads, p99.9: 0.2 to 0.5 ms in seven rounds of eight with 250 ns, 0.2 to 2 ms with 500, and no
+// less time a body).
 constexpr nanoseconds most_waiting = limit(nanoseconds(250), nanoseconds(0));
 
 // How long this thread is away between two bodies, on average; once in a turn of bodies it is measured.
