@@ -98,8 +98,10 @@ class asio_operation final
   void body_over() noexcept {}
   // Without memory for the post this ends the program: the handler would be lost.
   void end() noexcept {
-    asio_completion<value, Handler> last(std::move(handler_), got_);
     const work by = std::move(works_);
+    // What is left of it when it has been moved from may still refer to the executor, whose context may end as soon
+    // as `by` has. So it ends before.
+    asio_completion<value, Handler> last(std::move(handler_), got_);
     allocator memory(last.get_allocator());
     std::destroy_at(this);
     std::allocator_traits<allocator>::deallocate(memory, this, 1);
