@@ -44,12 +44,23 @@ request* ticket_ring::next(private_side& mine) noexcept {
     }
     cell& c = cell_of(mine.head, mine);
     if (c.load(relaxed) != nothing) {
+      prefetch_newest(mine);
       collect(c, mine);
       continue;
     }
     account(mine);
     std::uintptr_t seen = nothing;
     if (c.compare_exchange_strong(seen, parked, release, relaxed)) return nullptr;  // R2
+  }
+}
+
+// Those that are collected soon, mostly written by other cores: all come over at the same time. What many cells
+// have is not worth the look, and a checker has nothing to see.
+void ticket_ring::prefetch_newest(const private_side& mine) noexcept {
+  if (mine.is_allocated()) return;
+  for (std::size_t i = 0; i != limit(cells_inside, std::size_t{0}); ++i) {
+    const std::uintptr_t newest = mine.cells[i].load(relaxed);
+    if (newest > parked) prefetch_to_write(std::bit_cast<const request*>(newest));
   }
 }
 

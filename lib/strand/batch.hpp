@@ -40,7 +40,7 @@ class batch {
   // What was served for other workers of this thread's pool stays here from now on, or goes back.
   void keep_here(bool keep) noexcept { keep_ = keep; }
 
-  void add(request& r) noexcept {
+  TURNSTILE_INLINE void add(request& r) noexcept {
     executor_ref home = job_access::home(r);
     if (!home && keeps_off_) home = thread_pool::shared();
     if (home) {
@@ -137,7 +137,7 @@ class batch {
     return keep_ || r.back_to == t.as_worker || home != t.pool ? nullptr : r.back_to;
   }
 
-  pile& pile_for(executor_ref to, worker* via) noexcept {
+  TURNSTILE_INLINE pile& pile_for(executor_ref to, worker* via) noexcept {
     for (std::size_t i = 0; i != used_; ++i) {
       if (piles_[i].via == via && piles_[i].to == to) return piles_[i];
     }

@@ -167,6 +167,7 @@ class ticket_ring {
     const std::size_t i = ticket & ((std::uint64_t{1} << log2_cells_) - 1);
     return log2_cells_ <= std::countr_zero(cells_inside) ? mine.cells[i] : mine.others()->cells[i];
   }
+  static void prefetch_newest(const private_side& mine) noexcept;
   static void collect(cell& from, private_side& mine) noexcept;
   static void put(request* chain, private_side& mine) noexcept;
 
