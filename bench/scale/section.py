@@ -3,10 +3,10 @@
 from machine import FUTEX_WAKE, MEMBARRIER, WAKE_UP, Line
 
 IN_A_TURN = 32     # bodies: thread_state.hpp, budget.hpp
-MOST_TIME = 50e3   # budget.hpp
+MOST_TIME, MOST_BRISK_TIME = 50e3, 200e3  # budget.hpp
 HAND_BACK = 2e3    # budget.hpp
 PILES = 4          # batch.hpp
-BRISK = 150.0      # ns a body: pace.hpp
+BRISK, MOST_BRISK = 200.0, 2e3  # ns a request, beside serving and with it: pace.hpp
 SHORTEST_LOOK, LONGEST_LOOK = 20e3, 1e6
 LOOKS = 20         # thread_pool.cpp
 NAP, LONGEST_NAP = 50e3, 200e3
@@ -14,20 +14,23 @@ WORTH_IT, MOST_PATIENCE = 4096, 12  # keeper.hpp
 
 
 class Pace:
+    """Of what a worker has done: requests, and the time it has served."""
+
     def __init__(self):
-        self.begun, self.bodies, self.brisk = -LONGEST_LOOK - 1, 0, False
+        self.begun, self.done, self.brisk = -LONGEST_LOOK - 1, (0, 0.0), False
 
-    def begin(self, bodies, now):
-        self.bodies, self.begun = bodies, now
+    def begin(self, done, now):
+        self.done, self.begun = done, now
 
-    def look(self, bodies, now):
+    def look(self, done, now):
         gone = now - self.begun
         if gone > LONGEST_LOOK:
             self.brisk = False
-            self.begin(bodies, now)
+            self.begin(done, now)
         elif gone >= SHORTEST_LOOK:
-            self.brisk = (bodies - self.bodies) * BRISK >= gone
-            self.begin(bodies, now)
+            requests, serving = done[0] - self.done[0], done[1] - self.done[1]
+            self.brisk = requests * BRISK >= gone - serving and requests * MOST_BRISK >= gone
+            self.begin(done, now)
         return self.brisk
 
 
@@ -49,7 +52,9 @@ class Worker:
         self.bodies, self.keeper = Line(core), Line(core)
         self.jobs, self.letters = [], []
         self.ran = 0      # bodies
-        self.told = 0     # the same, as others see it
+        self.to_be_served = self.served = 0
+        self.serving = self.brisk_serving = 0.0
+        self.told = (0, 0.0)  # bodies and brisk serving, as others see them
         self.turn_ends = IN_A_TURN
         self.pace = Pace()
         self.others = {}  # thieves' view
@@ -58,6 +63,16 @@ class Worker:
         self.keeps = self.is_inside = self.is_wanted = False
         self.since = 0
         self.seen, self.turns = -1, 0
+
+    def asked(self):
+        return (self.ran - self.served + self.to_be_served, self.serving)
+
+    def tell(self):
+        self.told = (self.ran, self.brisk_serving)
+
+    def serve_for(self, time, brisk):
+        self.serving += time
+        self.brisk_serving += time if brisk else 0.0
 
     def has_backlog(self):
         return bool(self.jobs or self.letters)
@@ -264,7 +279,7 @@ class Section:
             else:
                 yield from self.go_on(w, job)
             yield from self.m.do(w.core, "ended", me=w)
-            w.told = w.ran
+            w.tell()
 
     def own_job(self, w):
         m = self.m
@@ -367,7 +382,7 @@ class Section:
             before = victim.told
             seen.begin(before, m.now)
             yield from m.wait(5e3)
-            if victim.told == before:
+            if victim.told[0] == before[0]:
                 return True
             yield from m.wait(SHORTEST_LOOK)
         return not seen.look(victim.told, m.now)
@@ -425,6 +440,7 @@ class Section:
             if not ring.leave(r):
                 yield from self.serve((yield from ring.next(w)), w, None, IN_A_TURN)
             return True
+        w.to_be_served += 1
         kept_by, since = self.kept_by, self.kept_by and self.kept_by.since
         yield from m.do(w.core, "queued" + self.apart, section=self, frame=r)
         r.home = w
@@ -497,12 +513,13 @@ class Section:
         """True: `own` was served. Most None: a job of the section's own."""
         m, ring = self.m, self.ring
         own_served, n, next_look = False, 0, 1
-        begun = handed_back = m.now
+        begun = handed_back = looked = m.now
         done = {}
-        stays = w.pace.look(w.ran, m.now)
+        stays = w.pace.look(w.asked(), m.now)
         while r is not None:
             yield from m.do(w.core, "serve one" + self.apart, section=self, frame=r)
             self.count(w)
+            w.served += 1
             if r is own:
                 own_served = True
             else:
@@ -519,7 +536,9 @@ class Section:
                 continue
             yield from m.do(w.core, "clock")
             gone = m.now - begun
-            if gone >= MOST_TIME:
+            w.serve_for(m.now - looked, stays)
+            looked = m.now
+            if gone >= (MOST_BRISK_TIME if stays else MOST_TIME):
                 yield from self.pass_on(w, r)
                 break
             next_look = n + int(min(max(HAND_BACK * n / gone, 1), min(n, IN_A_TURN)))
@@ -527,6 +546,7 @@ class Section:
                 handed_back = m.now
                 yield from ring.account(w)
                 yield from self.flush(w, done)
+                w.tell()
         yield from self.flush(w, done)
         return own_served
 

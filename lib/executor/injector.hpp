@@ -25,6 +25,7 @@ class injector {
  public:
   struct chain {
     job* first = nullptr;
+    job* last = nullptr;
     std::size_t n = 0;
   };
 
@@ -43,8 +44,11 @@ class injector {
     const std::lock_guard lock(mutex_);
     const std::size_t n = std::min(most, size_.load(relaxed));
     if (n == 0) return {};
-    const chain taken{first_, n};
-    for (std::size_t i = 0; i != n; ++i) first_ = first_->next;
+    chain taken{first_, nullptr, n};
+    for (std::size_t i = 0; i != n; ++i) {
+      taken.last = first_;
+      first_ = taken.last->next;
+    }
     size_.store(size_.load(relaxed) - n, relaxed);  // who sees too many looks in vain
     return taken;
   }

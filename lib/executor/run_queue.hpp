@@ -3,9 +3,9 @@
 // Shape     head and tail count up; slots[n mod 256] for head <= n < tail are full.
 //           The owner stores to tail only; owner and thieves CAS head.
 //
-// Edges     Q1  append  tail.store / exchange -> tail.load(acquire) in take, steal
+// Edges     Q1  append  tail.store / exchange -> tail.load(acquire) in steal, take_from
 //               the taker sees the slot and what was posted with the job
-//           Q2  return  head.CAS(release) in take, steal -> head.load(acquire) in append
+//           Q2  return  head.CAS(release) in take, steal, take_from -> head.load(acquire) in room
 //               the owner may write the slot again: it was read before the CAS
 //           Q3  wake    tail.exchange(seq_cst) in publish, then the sleepers' word load(seq_cst);
 //               a worker going to sleep: RMW(seq_cst) on that word, then tail.load(seq_cst) in
@@ -13,8 +13,8 @@
 //               covers posting. Who moves jobs from one place to another hides them for a moment,
 //               so it wakes somebody too if it leaves any behind.
 //
-// Progress  append and publish wait-free; take and steal lock-free: a failed CAS means that another
-//           thread took something.
+// Progress  append and publish wait-free; take, steal and take_from lock-free: a failed CAS means that
+//           another thread took something.
 //
 // Dangers   A thief copies slots before its CAS; only if the CAS succeeds were they still full.
 //
@@ -28,6 +28,7 @@
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,7 +67,15 @@ class run_queue {
   // Owner of an empty queue: takes half of another's, and gives the first one.
   job* steal_from(run_queue& victim) noexcept;
 
-  // A hint, for who may only look.
+  // Owner: appends another's oldest to its own, at most so many, and no more than there is room for.
+  void take_from(run_queue& victim, std::uint32_t most) noexcept;
+
+  // Hints, for who may only look.
+  std::uint32_t size() const noexcept {
+    const std::uint32_t h = head_.load(relaxed);
+    const std::uint32_t n = tail_.load(relaxed) - h;
+    return n <= capacity ? n : 0;  // more than fits: h is outdated
+  }
   bool has_backlog() const noexcept { return head_.load(relaxed) != tail_.load(relaxed); }
 
   bool looks_empty() const noexcept {
@@ -98,6 +107,23 @@ inline job* run_queue::steal_from(run_queue& victim) noexcept {
     head_.store(mine + 1, relaxed);
     tail_.store(mine + half, release);  // Q1
     return first;
+  }
+}
+
+inline void run_queue::take_from(run_queue& victim, std::uint32_t most) noexcept {
+  const std::uint32_t mine = tail_.load(relaxed);
+  most = std::min(most, room());
+  std::uint32_t h = victim.head_.load(relaxed);
+  for (;;) {
+    const std::uint32_t there = victim.tail_.load(acquire) - h;  // Q1
+    const std::uint32_t n = std::min(there, most);
+    if (n == 0 || there > capacity) return;  // more than fits: h is outdated
+    for (std::uint32_t i = 0; i != n; ++i) {
+      slot(mine + i).store(victim.slot(h + i).load(relaxed), relaxed);
+    }
+    if (!victim.head_.compare_exchange_weak(h, h + n, release, relaxed)) continue;  // Q2
+    tail_.exchange(mine + n, seq_cst);                                              // Q1, Q3
+    return;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "executor/idle_look.hpp"
 #include "executor/injector.hpp"
 #include "executor/mailbox.hpp"
+#include "executor/neighbour.hpp"
 #include "executor/pace.hpp"
 #include "executor/run_queue.hpp"
 #include "executor/sleepers.hpp"
@@ -30,17 +31,30 @@ struct worker {
   pool_core* pool = nullptr;
   std::uint32_t index = 0;
   std::uint32_t random = 0;  // xorshift state: which victim to try first
-  std::uint32_t tick = 0;
-  std::vector<pace> others;  // how this one sees them, by index
+  std::uint32_t next_look = 0;  // whose queue to look at next
+  now_and_then looks;  // of jobs
+  now_and_then turns;  // of a coroutine that need not suspend
+  std::vector<neighbour> others;  // how this one sees them, by index
   fork_stack forks;
   run_queue queue;
   injector overflow;  // what does not fit into the queue
   mailbox mail;
-  // Bodies of sections run here, as of the end of the last job. Relaxed: thieves judge by it.
+  // Jobs begun here. Relaxed: the others judge by it, and by the following.
+  atomic<std::uint32_t> tick{0};
+  // As of the end of the last job, or of a while of serving. The others see bodies, whoever asked for them,
+  // and of the time to serve them what this worker has found to be brisk itself.
   atomic<std::uint32_t> bodies{0};
+  atomic<std::uint64_t> brisk_serving_ns{0};
   thread runs;
 
+  void note_work(const thread_state& t) noexcept {
+    bodies.store(t.bodies(), relaxed);
+    brisk_serving_ns.store(t.brisk_serving_ns, relaxed);
+  }
+  work_done work() const noexcept { return {bodies.load(relaxed), brisk_serving_ns.load(relaxed)}; }
+
   // Hints.
+  std::size_t waiting() const noexcept { return queue.size() + overflow.size(); }
   bool has_backlog() const noexcept {
     return forks.has_any() || queue.has_backlog() || mail.has_any() || overflow.size() != 0;
   }
@@ -57,6 +71,9 @@ namespace {
 // fork, which is the largest one, and would come last.
 constexpr std::uint32_t own_jobs_at_a_stretch = limit(61u, 3u);
 constexpr std::uint32_t stretches_to_the_oldest = limit(61u, 2u);
+
+// How many a worker looks at then, to even out what waits; each look may bring three lines over.
+constexpr std::uint32_t looks_at_once = 8;
 
 // How often a worker looks for work, once a microsecond, before it lies down: about half of what it
 // takes to wake it.
@@ -86,15 +103,15 @@ idle_look devices() noexcept {
 
 // Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer.
 bool worth_helping(worker& thief, const worker& w) noexcept {
-  pace& seen = thief.others[w.index];
+  pace& seen = thief.others[w.index].pace_there;
   if (seen.is_outdated(steady_clock::now())) {
-    const std::uint32_t before = w.bodies.load(relaxed);
+    const work_done before = w.work();
     seen.begin(before, steady_clock::now());
     spin_for(5us);
-    if (w.bodies.load(relaxed) == before) return true;
+    if (w.work().requests == before.requests) return true;
     spin_for(pace::shortest_look);
   }
-  return !seen.look(w.bodies.load(relaxed), steady_clock::now());
+  return !seen.look(w.work(), steady_clock::now());
 }
 
 }  // namespace
@@ -166,12 +183,12 @@ class pool_core {
     here().pool = self_;
     here().as_worker = &w;
     here().crowded = []() noexcept {
-      const worker& me = *here().as_worker;
-      return me.has_backlog() || me.pool->injector_.size() != 0;
+      worker& me = *here().as_worker;
+      return me.has_backlog() || me.pool->injector_.size() != 0 || me.pool->gets_others_jobs(me);
     };
     while (job* const j = next_job(w)) {
       j->run();  // j may be gone
-      w.bodies.store(here().bodies, relaxed);
+      w.note_work(here());
     }
     here().pool = {};
     here().as_worker = nullptr;
@@ -188,14 +205,61 @@ class pool_core {
 
   // What the others would keep waiting, once in a stretch of jobs.
   job* job_for_fairness(worker& w) noexcept {
-    const std::uint32_t at = ++w.tick % own_jobs_at_a_stretch;
+    const std::uint32_t tick = w.tick.load(relaxed) + 1;
+    w.tick.store(tick, relaxed);
+    if (w.looks.comes()) even_out(w);
+    const std::uint32_t at = tick % own_jobs_at_a_stretch;
     if (at == 0) {
       static_cast<void>(devices());  // what they have done is not held up by our own jobs
       return from_outside(w);
     }
     if (at != own_jobs_at_a_stretch / 2 || !w.forks.has_any()) return nullptr;
-    const bool oldest = w.tick / own_jobs_at_a_stretch % stretches_to_the_oldest == 0;
+    const bool oldest = tick / own_jobs_at_a_stretch % stretches_to_the_oldest == 0;
     return oldest ? w.forks.steal() : own_job(w);
+  }
+
+  // A coroutine that never has to queue may be the only one here, while others wait elsewhere. But it goes
+  // behind what is taken, and so nothing is where somebody waits for it: who waits in line for what it holds,
+  // or its own thread, which blocks as soon as it is posted.
+  bool gets_others_jobs(worker& w) noexcept {
+    const thread_state& t = here();
+    if (!w.turns.comes() || may_hold_sections(t.chain) || home_worker() == nullptr) return false;
+    if (t.bounce == nullptr || !t.bounce->is_outermost()) return false;
+    even_out(w);
+    return w.has_backlog();
+  }
+
+  // See neighbour.hpp.
+  void even_out(worker& w) noexcept {
+    const auto n = static_cast<std::uint32_t>(workers_.size());
+    for (std::uint32_t i = 0; i != std::min(looks_at_once, n); ++i) {
+      worker& other = workers_[w.next_look];
+      w.next_look = w.next_look + 1 == n ? 0 : w.next_look + 1;
+      if (&other != &w) take_share(w, other);
+    }
+  }
+
+  void take_share(worker& w, worker& from) noexcept {
+    neighbour& seen = w.others[from.index];
+    const steady_clock::time_point now = steady_clock::now();
+    if (!from.has_backlog()) return seen.note_nothing_waits(now);
+    const std::size_t n =
+        seen.share(from.tick.load(relaxed), from.work(), from.waiting(), w.waiting(), now);
+    if (seen.stands_still()) {
+      if (job* const fork = from.forks.steal()) keep_moved(w, injector::chain{fork, fork, 1});
+      keep_moved(w, from.mail.take());
+    }
+    take_waiting(w, from, std::min<std::size_t>(n, run_queue::capacity / 2));
+  }
+
+  void take_waiting(worker& w, worker& from, std::size_t n) noexcept {
+    if (n == 0) return;
+    if (from.overflow.size() == 0) {
+      w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));
+      sleepers_.wake_one();
+    } else {
+      keep_moved(w, from.overflow.take(n));
+    }
   }
 
   // Other than a fork. One piece of mail that is kept runs now, or something that all could see before.
@@ -220,6 +284,13 @@ class pool_core {
     if (mail.n == 0) return;
     keep(w, mail.first, mail.last, mail.n);
     if (mail.n > 1) sleepers_.wake_one();
+  }
+
+  // None of them runs now.
+  void keep_moved(worker& w, const auto& moved) noexcept {
+    if (moved.n == 0) return;
+    keep(w, moved.first, moved.last, moved.n);
+    sleepers_.wake_one();
   }
 
   // The first of some jobs that were taken for `w`, whose queue has room for the others.
@@ -353,6 +424,10 @@ bool post_fork(job& j) noexcept {
     on.post(j);  // j may be gone
   }
   return true;
+}
+
+void note_work_here() noexcept {
+  if (worker* const w = here().as_worker) w->note_work(here());
 }
 
 void hand_back(worker& to, job* first, job* last) noexcept { to.pool->hand_back(to, first, last); }

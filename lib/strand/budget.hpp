@@ -1,15 +1,18 @@
 // budget.hpp - how long one thread serves others before it passes the section on.
 //
-// A drain ends after 50 us, which is what others may lose without noticing. One that some caller does
+// A drain ends after 50 us, which is what others may lose without noticing; on a brisk thread (executor/pace.hpp),
+// where all that waits is likely to wait for bodies, after 200: a section that is passed on before its line is empty is
+// behind those it has just served, who queue again, each of them, for ever. One that some caller does
 // besides its own business ends after 32 bodies too, as folly's strand does. One that is a job of its
 // own does not: 1000 coroutines that ask again as soon as they are served would queue up behind it
-// faster than 32 at a time are served, and each would be queued, for ever (bench/counter).
+// faster than 32 at a time are served, to the same effect (bench/counter).
 //
 // Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The clock
 // costs as much as a short body, so it is read after 1, 2, 4, ... 32 bodies and every 32 from then on, or
 // every 2 us if that is more often. Bodies that suddenly grow long are noticed 32 of them later.
 #pragma once
 
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 
 #include <algorithm>
@@ -31,6 +34,8 @@ class budget {
 
   explicit budget(int bodies) noexcept : most_bodies_(bodies) {}
 
+  void be_brisk() noexcept { is_brisk_ = true; }
+
   // Called after each body that another one follows.
   verdict after_body() noexcept {
     ++bodies_;
@@ -38,7 +43,8 @@ class budget {
     if (bodies_ < next_look_) return verdict::go_on;
     const steady_clock::time_point now = steady_clock::now();
     const auto gone = now - begun_;
-    if (gone >= most_time) return verdict::pass_on;
+    note_time(now);
+    if (gone >= (is_brisk_ ? 4 * most_time : most_time)) return verdict::pass_on;
     const auto soon = hand_back_after * bodies_ / std::max(gone, steady_clock::duration(1));
     next_look_ =
         bodies_ + static_cast<int>(std::clamp<std::int64_t>(soon, 1, std::min(bodies_, callers)));
@@ -50,11 +56,21 @@ class budget {
   steady_clock::time_point begun() const noexcept { return begun_; }
 
  private:
+  void note_time(steady_clock::time_point now) noexcept {
+    thread_state& t = here();
+    const auto ns = static_cast<std::uint64_t>((now - looked_).count());
+    t.serving_ns += ns;
+    if (is_brisk_) t.brisk_serving_ns += ns;
+    looked_ = now;
+  }
+
   const int most_bodies_;
+  bool is_brisk_ = false;
   int bodies_ = 0;
   int next_look_ = 1;
   const steady_clock::time_point begun_ = steady_clock::now();
   steady_clock::time_point handed_back_ = begun_;
+  steady_clock::time_point looked_ = begun_;
 };
 
 }  // namespace turnstile::detail

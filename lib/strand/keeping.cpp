@@ -104,6 +104,7 @@ bool section_core::take_from(const keeper::sight& seen) noexcept {
 }
 
 after_publish section_core::publish_in_ring(request& r, place p, bool last) noexcept {
+  ++here().to_be_served;
   const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what =

@@ -121,7 +121,9 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     return serve_off(*here().stack, r, own, done, most_bodies);
   bool own_served = false;
   budget left(most_bodies);
-  done.keep_here(this_pace.look(here().bodies, left.begun()));
+  const bool brisk = this_pace.look(asked_here(), left.begun());
+  if (brisk) left.be_brisk();
+  done.keep_here(brisk);
   while (r != nullptr) {
     if (has_tail_) [[unlikely]] {
       r = unless_it_waits(r, done);
@@ -161,7 +163,10 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     }
     if (timed) [[unlikely]]
       end_time();
-    if (what == outcome::finished) count_execution();
+    if (what == outcome::finished) {
+      count_execution();
+      ++here().served;
+    }
     r = next_after(what, done);
     if (r == nullptr) break;
     const budget::verdict go = left.after_body();
@@ -173,6 +178,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
       break;
     }
     done.flush();
+    note_work_here();
   }
   return own_served;
 }
@@ -191,6 +197,7 @@ void section_core::serve_next() noexcept {
 
 bool section_core::serve_first(place p, request& r, request* own) noexcept {
   section_ring::begin(p, mine_);
+  ++here().to_be_served;
   return serve(&r, own, budget::callers);
 }
 

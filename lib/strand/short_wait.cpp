@@ -87,14 +87,14 @@ experience& experience_with(const section_core& s) noexcept {
 }  // namespace
 
 void time_absence(thread_state& t) noexcept {
-  this_absence.begin(t.bodies);
+  this_absence.begin(t.bodies());
   t.is_timed = true;
 }
 
 void section_core::await_shortly(thread_state& t) noexcept {
   if (t.is_timed) {
     t.is_timed = false;
-    this_absence.end(t.bodies);
+    this_absence.end(t.bodies());
   }
   if (ring_.pending() == 0) return;
   t.contended = turns_after_contention;

@@ -54,6 +54,54 @@ task<> block_and_unlock(critical_section& cs, section_guard& busy, thread_pool& 
   co_return;
 }
 
+// Runs once somebody else has a worker that is always busy.
+task<> post_and_block_beside(thread_pool& pool, async_scope& scope, std::latch& ran, int n,
+                             std::latch& busy) {
+  busy.arrive_and_wait();
+  co_await post_and_block(pool, scope, ran, n);
+}
+
+task<> keep_busy(std::latch& busy, std::latch& until) {
+  busy.arrive_and_wait();
+  while (!until.try_wait()) co_await yield();
+}
+
+// Its executions never wait, so it never leaves its job.
+task<> keep_executing(critical_section& cs, std::latch& busy, std::latch& until) {
+  busy.arrive_and_wait();
+  while (!until.try_wait()) co_await cs.execute([] {});
+}
+
+// The same until the other worker has blocked, and then long enough to look at it.
+task<> wait_for_executions(std::latch& busy, std::latch& done) {
+  busy.arrive_and_wait();
+  sync_wait([]() -> task<> {
+    critical_section cs;
+    for (int i = 0; i != 300'000; ++i) co_await cs.execute([] {});
+  }());
+  done.count_down();
+  co_return;
+}
+
+task<> post_and_wait(thread_pool& pool, async_scope& scope, std::latch& busy, std::latch& done) {
+  scope.spawn(schedule_on(pool, []() -> task<> { co_return; }()));
+  busy.arrive_and_wait();
+  done.wait();
+  co_return;
+}
+
+task<> fork_and_block(std::latch& busy, std::latch& ran) {
+  busy.arrive_and_wait();
+  co_await when_all(fork([](std::latch& l) -> task<> {
+                      l.count_down();
+                      co_return;
+                    }(ran)),
+                    [](std::latch& l) -> task<> {
+                      l.wait();
+                      co_return;
+                    }(ran));
+}
+
 task<> hop(std::atomic<int>& n, int times) {
   for (int i = 0; i != times; ++i) {
     ++n;
@@ -140,6 +188,61 @@ TEST_SUITE("executor") {
     async_scope posted;
     async_scope scope{{.executor = pool}};
     scope.spawn(post_and_block(pool, posted, ran, 5000));
+    sync_wait(scope.join());
+    sync_wait(posted.join());
+  }
+
+  TEST_CASE("thread_pool: what a blocked worker has queued is run by one that has always jobs") {
+    thread_pool pool{2};
+    for (const int n : {1, 50, 5000}) {
+      std::latch busy{2};
+      std::latch ran{n};
+      async_scope posted;
+      async_scope scope{{.executor = pool}};
+      scope.spawn(keep_busy(busy, ran));
+      scope.spawn(post_and_block_beside(pool, posted, ran, n, busy));
+      sync_wait(scope.join());
+      sync_wait(posted.join());
+    }
+  }
+
+  TEST_CASE(
+      "thread_pool: what a blocked worker has queued is run where one coroutine never waits") {
+    thread_pool pool{2};
+    for (const int n : {1, 50, 5000}) {
+      critical_section cs;
+      std::latch busy{2};
+      std::latch ran{n};
+      async_scope posted;
+      async_scope scope{{.executor = pool}};
+      scope.spawn(keep_executing(cs, busy, ran));
+      scope.spawn(post_and_block_beside(pool, posted, ran, n, busy));
+      sync_wait(scope.join());
+      sync_wait(posted.join());
+    }
+  }
+
+  TEST_CASE(
+      "thread_pool: what a blocked worker has forked is run where one coroutine never waits") {
+    thread_pool pool{2};
+    critical_section cs;
+    std::latch busy{2};
+    std::latch ran{1};
+    async_scope scope{{.executor = pool}};
+    scope.spawn(keep_executing(cs, busy, ran));
+    scope.spawn(fork_and_block(busy, ran));
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE(
+      "thread_pool: a coroutine that its worker is blocked for does not wait behind others' jobs") {
+    thread_pool pool{2};
+    std::latch busy{2};
+    std::latch done{1};
+    async_scope posted;
+    async_scope scope{{.executor = pool}};
+    scope.spawn(wait_for_executions(busy, done));
+    scope.spawn(post_and_wait(pool, posted, busy, done));
     sync_wait(scope.join());
     sync_wait(posted.join());
   }

@@ -65,6 +65,14 @@ void steal_and_run(detail::run_queue& to, detail::run_queue& from) {
   run_all(to);
 }
 
+// Behind its own one.
+void take_some_and_run(detail::run_queue& to, job& own, detail::run_queue& from,
+                       std::uint32_t most) {
+  to.append(&own, 1);
+  to.take_from(from, most);
+  run_all(to);
+}
+
 void take_all(detail::fork_stack& mine) {
   while (job* const j = mine.take()) j->run();
 }
@@ -165,6 +173,57 @@ TEST_SUITE("executor") {
                 },
                 [&] { steal_and_run(theirs, mine); }});
       require(ran.now() == 8, "a job was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("run_queue: who has jobs takes some of another's, which is stolen from too") {
+    holds([] {
+      detail::run_queue first;
+      detail::run_queue second;
+      detail::run_queue third;
+      tally ran;
+      std::vector<counted_job> jobs(4, counted_job(ran));
+      together({[&] {
+                  for (std::size_t i = 0; i != 3; ++i) first.append(&jobs[i], 1);
+                  run_all(first);
+                },
+                [&] { take_some_and_run(second, jobs[3], first, 2); },
+                [&] { steal_and_run(third, second); }});
+      require(ran.now() == 4, "a job was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("run_queue: who has jobs takes some while the places are written again") {
+    holds([] {
+      detail::run_queue mine;
+      detail::run_queue theirs;
+      tally ran;
+      std::vector<counted_job> jobs(7, counted_job(ran));
+      together({[&] {
+                  for (std::size_t i = 0; i != 6; ++i) {
+                    while (mine.room() == 0) mine.take()->run();
+                    mine.append(&jobs[i], 1);
+                  }
+                  run_all(mine);
+                },
+                [&] { take_some_and_run(theirs, jobs[6], mine, 2); }});
+      require(ran.now() == 7, "a job was lost or ran twice");
+    });
+  }
+
+  TEST_CASE("run_queue: there is room for what is taken from another") {
+    holds([] {
+      detail::run_queue mine;
+      detail::run_queue theirs;
+      tally ran;
+      std::vector<counted_job> jobs(6, counted_job(ran));
+      for (std::size_t i = 0; i != 3; ++i) mine.append(&jobs[i], 1);
+      for (std::size_t i = 3; i != 6; ++i) theirs.append(&jobs[i], 1);
+      theirs.take_from(mine, 3);
+      require(mine.size() == 2 && theirs.size() == 4, "took more than there was room for");
+      run_all(mine);
+      run_all(theirs);
+      for (counted_job& j : jobs) require(j.times == 1, "a job was lost or ran twice");
     });
   }
 
@@ -309,6 +368,29 @@ TEST_SUITE("executor") {
           ended.wait_for(1);
         },
         {1, 1});
+  }
+
+  TEST_CASE("pool: a job posts two and waits for them beside a worker that always has jobs") {
+    holds_by_chance([] {
+      tally ran;
+      tally ended;
+      std::vector<counted_job> others(2, counted_job(ran));
+      thread_pool pool(2);
+      step first([&] {
+        for (counted_job& j : others) pool.post(j);
+        ran.wait_for(2);
+        ended.add();
+      });
+      step again([&] {
+        if (ran.now() == 2) return ended.add();
+        detail::pause();
+        pool.post(again);
+      });
+      pool.post(first);
+      pool.post(again);
+      ended.wait_for(2);
+      for (counted_job& j : others) require(j.times == 1, "a job was lost or ran twice");
+    });
   }
 
   TEST_CASE("pool: of two jobs that come together the first one waits for the second") {

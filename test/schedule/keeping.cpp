@@ -411,7 +411,7 @@ TEST_SUITE("keeping") {
           guarded<int> tried{0};
           keep(a);
           come_close(b);
-          here().bodies = 0;
+          here().left_in_turn = here().last_in_turn;
           beside(
               [&] {
                 a.execute_blocking([&] { in_a = in_a + 1; });

@@ -15,7 +15,9 @@ inline void ask(turnstile::critical_section& cs) {
 
 // As if a turn of this thread ended with the next body.
 inline void let_a_turn_end() {
-  turnstile::detail::here().bodies = turnstile::detail::bodies_in_a_turn - 1;
+  turnstile::detail::thread_state& t = turnstile::detail::here();
+  t.last_in_turn = turnstile::detail::bodies_in_a_turn - 1;
+  t.left_in_turn = 0;
 }
 
 // With the next body it has come back: the section is kept, or another one is given up for it.

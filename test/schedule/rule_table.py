@@ -696,6 +696,16 @@ MOVE = ("w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 
 rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0],
      reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 rule("mail is moved and nobody is woken", "if (mail.n > 1) sleepers_.wake_one();", "")
+rule("who stands still keeps what waits there", "if (w.looks.comes()) even_out(w);",
+     "static_cast<void>(w.looks.comes());", ("pool: a job posts two*",))
+rule("jobs are moved to a worker that has some, and nobody is woken",
+     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));\n      sleepers_.wake_one();",
+     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));",
+     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
+rule("mail or what did not fit is moved to a worker that has jobs, and nobody is woken",
+     "keep(w, moved.first, moved.last, moved.n);\n    sleepers_.wake_one();",
+     "keep(w, moved.first, moved.last, moved.n);",
+     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 rule("the last one searching does not look",
      "if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();",
      "static_cast<void>(sleepers_.found());", ("pool: of two jobs that come*", *POOL))
@@ -750,6 +760,16 @@ rule("a thief claims by store", COPY + CLAIM, COPY + "victim.head_.store(h + hal
 rule("a thief keeps the job that it runs", "head_.store(mine + 1, relaxed);", "")
 rule("a thief believes an outdated head", "n == 0 || n > capacity", "n == 0")
 rule("there is always room", "capacity - (tail_.load(relaxed) - head_.load(acquire))", "capacity")
+TAKE = """for (std::uint32_t i = 0; i != n; ++i) {
+      slot(mine + i).store(victim.slot(h + i).load(relaxed), relaxed);
+    }
+"""
+TAKEN = "    if (!victim.head_.compare_exchange_weak(h, h + n, release, relaxed)) continue;"
+rule("who has jobs copies another's after its claim", TAKE + TAKEN, TAKEN + TAKE)
+rule("who has jobs claims another's by store", TAKE + TAKEN,
+     TAKE + "victim.head_.store(h + n, release);")
+rule("who has jobs believes an outdated head", "n == 0 || there > capacity", "n == 0")
+rule("who has jobs takes more than it has room for", "most = std::min(most, room());", "")
 rule("the owner takes by store", "head_.compare_exchange_weak(h, h + 1, release, relaxed)",
      "(head_.store(h + 1, release), true)")
 FILL = """for (std::uint32_t i = 0; i != n; ++i) {

@@ -8,6 +8,9 @@
 
 namespace turnstile::detail {
 
+// Says to await_resume that await_ready said yes, to those of ours that have less to do then.
+struct was_ready {};
+
 template <class T>
 concept has_member_co_await = requires(T&& t) { std::forward<T>(t).operator co_await(); };
 template <class T>

@@ -22,15 +22,19 @@ class blocking_execution : private execution<Body> {
   }
 
   typename base::value run() {
-    if (!was_served_at_once()) wait();
+    if (const auto then = run_if_idle(); then == base::phase::waiting) {
+      wait();
+    } else {
+      this->phase_ = then;
+    }
     return this->take();
   }
 
  private:
   // Whoever is served here, and has no executor, goes on before this thread may block.
-  TURNSTILE_INLINE bool was_served_at_once() {
+  TURNSTILE_INLINE auto run_if_idle() {
     const trampoline before_it(true);
-    return this->run_if_idle(here());
+    return base::run_if_idle(here());
   }
 
   void wait() {

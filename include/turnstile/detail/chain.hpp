@@ -52,16 +52,22 @@ struct held_step;
 // were written as two words, which the store buffer cannot forward (bench/uncontended, 5 ns).
 class site {
  public:
-  constexpr site() noexcept = default;
+  constexpr site() noexcept : data_(nullptr) {}
   constexpr site(std::string_view name, const std::source_location& w,
                  bool exclusive = true) noexcept
-      : data_(name.data()), where(w), size_(name.size() << 1 | (exclusive ? 0 : 1)) {}
+      : where(w), size_(name.size() << 1 | (exclusive ? 0 : 1)) {
+    if (!name.empty()) data_ = name.data();
+  }
 
-  constexpr std::string_view name() const noexcept { return {data_, size_ >> 1}; }
+  constexpr std::string_view name() const noexcept {
+    return size_ < 2 ? std::string_view{} : std::string_view{data_, size_ >> 1};
+  }
   constexpr bool exclusive() const noexcept { return (size_ & 1) == 0; }
 
  private:
-  const char* data_ = nullptr;
+  union {
+    const char* data_;  // if it has a name
+  };
 
  public:
   std::source_location where;
@@ -149,6 +155,10 @@ inline stop_frame stop_on(chain_frame* below, const std::stop_token& stop,
   return {{{nullptr, below, at, mask}}, &stop};
 }
 
+// Or have held some, by guards that were let go.
+inline bool may_hold_sections(const chain_frame* top) noexcept {
+  return top != nullptr && (top->mask & (stoppable - 1)) != 0;
+}
 inline bool can_be_stopped(const chain_frame* top) noexcept {
   return top != nullptr && (top->mask & stoppable) != 0;
 }

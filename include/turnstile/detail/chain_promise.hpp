@@ -10,6 +10,7 @@
 #include <turnstile/detail/transfer.hpp>
 
 #include <coroutine>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -87,13 +88,22 @@ class tracked {
  public:
   template <class T>
   explicit tracked(T&& t) : awaiter_(get_awaiter(std::forward<T>(t))) {}
+  tracked(const tracked&) = delete;
+  tracked& operator=(const tracked&) = delete;
+  ~tracked() {}  // not implicit: after this one g++ knows that what was stored is dead
 
-  bool await_ready() { return static_cast<bool>(awaiter_.await_ready()); }
+  bool await_ready() {
+    std::remove_reference_t<A>& awaiter = awaiter_;
+    if (!static_cast<bool>(awaiter.await_ready())) return false;
+    at_once_ = std::addressof(awaiter);
+    return true;
+  }
 
   template <class P>
   auto await_suspend(std::coroutine_handle<P> h) {
     using answer = decltype(awaiter_.await_suspend(h));
     chain_promise& p = h.promise();
+    at_once_ = nullptr;
     away_ = &p;
     chain_frame* const outer = p.save();
     try {
@@ -124,13 +134,25 @@ class tracked {
   }
 
   decltype(auto) await_resume() {
+    if (at_once_ != nullptr) return take_at_once(*at_once_);
     if (away_ != nullptr) away_->enter();
     return awaiter_.await_resume();
   }
 
  private:
+  static decltype(auto) take_at_once(std::remove_reference_t<A>& awaiter) {
+    if constexpr (requires { awaiter.await_resume(was_ready{}); }) {
+      return awaiter.await_resume(was_ready{});
+    } else {
+      return awaiter.await_resume();
+    }
+  }
+
   A awaiter_;
-  chain_promise* away_ = nullptr;  // of the coroutine, if it was suspended
+  // The awaiter, if it was ready. Written last, and not at first: what a compiler knows of memory ends where a
+  // section is left, and so it still knows this when the coroutine goes on (test/instructions).
+  std::remove_reference_t<A>* at_once_;
+  chain_promise* away_;  // of the coroutine, if it was suspended
 };
 
 // What every coroutine of the library's own has in common.

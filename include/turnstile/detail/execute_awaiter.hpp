@@ -1,6 +1,7 @@
 // execute_awaiter.hpp - what co_await section.execute(body) does.
 #pragma once
 
+#include <turnstile/detail/awaitable.hpp>
 #include <turnstile/detail/execution.hpp>
 
 #include <coroutine>
@@ -22,16 +23,20 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   TURNSTILE_INLINE bool await_ready() {
     thread_state& t = here();
-    if (!this->run_if_idle(t)) return false;
-    if (!turn_is_over(t)) [[likely]]
-      return true;
-    this->goes_on_later();
-    return false;
+    const auto then = this->run_if_idle(t);
+    if (then == base::phase::waiting || then == base::phase::left_more) return false;
+    if (turn_is_over(t)) [[unlikely]] {
+      this->goes_on_later();
+      return false;
+    }
+    this->phase_ = then;
+    return true;
   }
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
-    if (this->phase_ == base::phase::served) return this->give_turn(h);
+    if (this->phase_ >= base::phase::left_more) [[unlikely]]
+      return (this->phase_ == base::phase::served || turn_is_over()) && this->give_turn(h);
     this->suspend_here(h);
     switch (this->enter_line()) {
       case base::wait_for_turn::begins: return true;
@@ -42,6 +47,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   }
 
   typename base::value await_resume() { return this->take(); }
+  TURNSTILE_INLINE typename base::value await_resume(was_ready) { return this->take_value(); }
 };
 
 }  // namespace turnstile::detail

@@ -9,6 +9,7 @@
 #include <turnstile/execute_options.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <source_location>
 #include <utility>
 
@@ -32,20 +33,32 @@ class execution : protected section_request {
     if constexpr (may_wait) left_ = nullptr;
   }
 
-  // True: the section was idle, and the body has run. False: it has arrived.
+  ~execution() {
+    if (result<value>::value_just_ends && phase_ == phase::awaited) [[likely]]
+      return;
+    std::destroy_at(&got_);
+  }
+
+  // awaited, or ran if it may be withdrawn: the section was idle, and the body has run. left_more: the same, and it
+  // has left more behind than a value. waiting: it has arrived.
   // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
-  TURNSTILE_INLINE bool run_if_idle(thread_state& t) {
+  // It is phase_ in the end; awaited and ran are stored by the caller, last, because what a compiler knows of
+  // memory ends where a section is left. So it knows that take and the end have nothing to look for
+  // (test/instructions).
+  TURNSTILE_INLINE phase run_if_idle(thread_state& t) {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
+    const phase then = withdraws() ? phase::ran : phase::awaited;
+    if (then == phase::ran) left_ = nullptr;
     begin(t);
     if (claim_uses()) [[unlikely]]
       return arrive_only();
     if constexpr (!may_wait && section_ring::can_be_kept) {
       keeper& k = *t.keeps;
       if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
-        run_at_once(t);
+        const bool is_all = run_at_once(t);
         section.leave_kept(k, t);
-        return true;
+        return is_all ? then : phase::left_more;
       }
     }
     section.prefetch();
@@ -56,21 +69,21 @@ class execution : protected section_request {
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
-        run_at_once(t);
+        const bool is_all = run_at_once(t);
         section.leave(line, t);
-        return true;
+        return is_all ? then : phase::left_more;
       }
     }
     if (arrived == arrival::closed) refuse();
     if (arrived == arrival::queued) t.contended = turns_after_contention;
     arrived_ = arrived;
     line_ = line;
-    return false;
+    return phase::waiting;
   }
 
   // It has run, and others get a turn before the waiter goes on.
   void goes_on_later() noexcept {
-    if (phase_ == phase::awaited) left_ = nullptr;
+    left_ = nullptr;
     phase_ = phase::served;
   }
 
@@ -109,6 +122,8 @@ class execution : protected section_request {
     refuse_late();
   }
 
+  // After run_if_idle, where that left nothing but a value.
+  TURNSTILE_INLINE value take_value() { return got_.value(); }
   // By the waiter when it goes on.
   TURNSTILE_INLINE value take() {
     if (phase_ == phase::awaited) [[likely]]
@@ -129,24 +144,29 @@ class execution : protected section_request {
 
  private:
   // Whatever happens, the body does not run within run_if_idle.
-  TURNSTILE_COLD bool arrive_only() {
+  TURNSTILE_COLD phase arrive_only() {
     section_request::arrive();
-    return false;
+    return phase::waiting;
   }
 
-  TURNSTILE_INLINE chain_frame* run_body(thread_state& t, chain_frame* requester) noexcept {
-    return run_held(t, *section_, requester, at_, [this] {
-      got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
+  // True: it has left a value, or guards. False: it threw.
+  TURNSTILE_INLINE bool run_body(thread_state& t, chain_frame* requester,
+                                 chain_frame*& left) noexcept {
+    bool is_value = false;
+    left = run_held(t, *section_, requester, at_, [this, &is_value] {
+      is_value = got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
     });
+    return is_value;
   }
 
-  // A value, and nothing else, is what take need not look for: phase says so.
-  TURNSTILE_INLINE void run_at_once(thread_state& t) noexcept {
-    chain_frame* const left = run_body(t, t.chain);
-    if (left != nullptr || got_.failed() || phase_ != phase::awaited) [[unlikely]] {
-      left_ = left;
-      phase_ = phase::ran;
-    }
+  // True: a value is all that it has left.
+  TURNSTILE_INLINE bool run_at_once(thread_state& t) noexcept {
+    chain_frame* left;
+    if (run_body(t, t.chain, left) && left == nullptr) [[likely]]
+      return true;
+    left_ = left;
+    phase_ = phase::left_more;
+    return false;
   }
 
   static outcome begin_body(request& r) noexcept {
@@ -161,13 +181,17 @@ class execution : protected section_request {
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {
-      self.left_ = self.run_body(here(), self.chain_);
+      chain_frame* left;
+      self.run_body(here(), self.chain_, left);
+      self.left_ = left;
       return outcome::finished;
     }
   }
 
   Body body_;
-  result<value> got_;
+  union {
+    result<value> got_{};
+  };
   chain_frame* left_;  // guards that the body left behind; a plain body always says
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execution>, no_waiting_body>
       waiting_;

@@ -19,14 +19,17 @@ class result {
       std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::remove_cv_t<R>>>;
 
  public:
+  // A value need not be destroyed, nor told from nothing.
+  static constexpr bool value_just_ends = std::is_trivially_destructible_v<stored>;
+
   result() noexcept : state_(state::empty) {}
   ~result() { clear(); }
   result(const result&) = delete;
   result& operator=(const result&) = delete;
 
-  // Keeps what `f` returns or throws. The value is made in place.
+  // Keeps what `f` returns or throws, once and not after fail. The value is made in place. False: it threw.
   template <class F>
-  void run(F&& f) noexcept {
+  bool run(F&& f) noexcept {
     try {
       if constexpr (std::is_void_v<R>) {
         std::forward<F>(f)();
@@ -36,9 +39,11 @@ class result {
       } else {
         ::new (static_cast<void*>(std::addressof(value_))) stored(std::forward<F>(f)());
       }
-      state_ = state::value;
+      if constexpr (!value_just_ends) state_ = state::value;
+      return true;
     } catch (...) {
       fail(std::current_exception());
+      return false;
     }
   }
 
@@ -89,16 +94,16 @@ class result {
   void clear() noexcept {
     if (state_ == state::error) {
       std::destroy_at(std::addressof(error_));
-    } else if constexpr (!std::is_trivially_destructible_v<stored>) {
+    } else if constexpr (!value_just_ends) {
       if (state_ == state::value) std::destroy_at(std::addressof(value_));
     }
   }
 
+  state state_;  // next to what lies before it, as a rule: see section_request
   union {
     stored value_;
     std::exception_ptr error_;
   };
-  state state_;
 };
 
 }  // namespace turnstile::detail

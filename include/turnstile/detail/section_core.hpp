@@ -191,7 +191,7 @@ class section_core : private job {
     count_execution(t);
     if (has_aside_) [[unlikely]]
       return leave_slowly(p);
-    if (t.bodies % bodies_in_a_turn == 0 && section_ring::can_be_kept) [[unlikely]]
+    if (t.bodies() % bodies_in_a_turn == 0 && section_ring::can_be_kept) [[unlikely]]
       return leave_or_keep(p);
     if (!ring_.leave(p, mine_)) [[unlikely]]
       serve_next();
@@ -273,8 +273,8 @@ class section_core : private job {
   void count_refusal() noexcept;
   void count_withdrawal() const;
   TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
-    executions_.store(executions_.load(relaxed) + 1, relaxed);  // one writer: the owner
-    ++t.bodies;
+    --t.left_in_turn;  // next to the chain, which was just put back: see section_request
+    add_one(executions_);  // one writer: the owner
   }
 
   bool add_closer(stand_in& s) noexcept;  // false: closed already

@@ -26,9 +26,10 @@ class section_request : protected suspended<request> {
   const site& place() const noexcept { return at_; }
 
  protected:
-  // Nothing is left to be done for one that was awaited. `ran` is the same for one that left more behind than
-  // a value, or may be withdrawn.
-  enum class phase : unsigned char { awaited, fresh, moved_from, ran, served, waiting };
+  // Nothing is left to be done for one that was awaited. `ran` is the same for one that may be withdrawn or has
+  // come back, `left_more` for one that has run at once and left more behind than a value.
+  // Those that have run before they are suspended come last.
+  enum class phase : unsigned char { awaited, fresh, moved_from, ran, waiting, left_more, served };
 
   TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
                                    const std::source_location& where)
@@ -261,7 +262,6 @@ class section_request : protected suspended<request> {
     static constexpr std::uint8_t new_claims = 8;  // of what it uses
   };
 
-  site at_;
   // Most executions say none of it, and one word says so: a store more is seen in bench/uncontended.
   union {
     resource_list uses_;  // if it declares some that the section may not have claimed yet
@@ -280,7 +280,9 @@ class section_request : protected suspended<request> {
   };
 
   // These are looked at by whoever serves it, next to the body that comes behind them: each cache line
-  // less is one that need not come over from the waiter's core (bench/counter, plain threads).
+  // less is one that need not come over from the waiter's core (bench/counter, plain threads). And what every
+  // execution writes is in a row: stores leave a core one by one, but two at a time to one line (bench/uncontended).
+  site at_;
   section_core* section_;
   guarded<bool> told_;  // written by await_turn
   union {

@@ -42,6 +42,8 @@ extern constinit keeper keeps_nothing;
 struct thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
   keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
+  std::uint32_t last_in_turn = bodies_in_a_turn - 1;  // after so many bodies one more, and others get a turn here
+  std::uint32_t left_in_turn = bodies_in_a_turn - 1;  // of those; below 0 the turn is over, and it may wrap
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   executor_ref pool;             // whose worker this thread is, for good; empty on others
   worker* as_worker = nullptr;   // of that pool
@@ -53,13 +55,19 @@ struct thread_state {
   borrowed_stack* stack = nullptr;  // that this thread is on; null: on its own
   fiber_core* fiber = nullptr;      // the same, if it is the fiber's own code and may await
   std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
-  std::uint32_t bodies = 0;         // of sections, run on this thread ever; wraps
-  std::uint32_t turn_ends = bodies_in_a_turn;  // that many, and others get a turn here
+  std::uint32_t to_be_served = 0;   // requests made on this thread that a drain serves, wherever; wraps
+  std::uint32_t served = 0;         // bodies that drains have run here, whoever asked; wraps
+  std::uint64_t serving_ns = 0;     // that drains have taken here, as far as they looked at a clock
+  std::uint64_t brisk_serving_ns = 0;  // the same, of those that were brisk: pace.hpp
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
   std::uint8_t contended = 0;  // for so many turns of bodies it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
   spare_frames frames;                   // of coroutines, that this thread has freed
+
+  // Of sections, run on this thread ever; wraps. They are counted down, so that the same instruction says whether
+  // the turn is over.
+  std::uint32_t bodies() const noexcept { return last_in_turn - left_in_turn; }
 };
 
 // Of a type of its own, so that only a call may, and no store.
@@ -143,6 +151,7 @@ class trampoline {
 
   bool has_waiting() const noexcept { return first_ != nullptr; }
   bool thread_may_block() const noexcept { return thread_may_block_; }
+  bool is_outermost() const noexcept { return outer_ == nullptr; }
 
   void push(job& j) noexcept {
     j.next = nullptr;
@@ -182,7 +191,12 @@ inline void bounce(job& j) noexcept {
 // So long a thread looks first after it has found somebody inside or in line: `contended`.
 inline constexpr std::uint8_t turns_after_contention = 4;
 
-inline void begin_turn() noexcept { here().turn_ends = here().bodies + bodies_in_a_turn; }
+inline void begin_turn() noexcept {
+  thread_state& t = here();
+  constexpr std::uint32_t left = bodies_in_a_turn - 1;
+  t.last_in_turn = t.bodies() + left;
+  t.left_in_turn = left;
+}
 
 // The worker that what runs here should come back to, if there is one.
 inline worker* home_worker() noexcept {
@@ -194,7 +208,7 @@ bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
 inline bool turn_is_over(const thread_state& t = here()) noexcept {
-  if (static_cast<std::int32_t>(t.bodies - t.turn_ends) < 0) [[likely]]
+  if (static_cast<std::int32_t>(t.left_in_turn) >= 0) [[likely]]
     return false;
   begin_turn();
   return others_wait_here();

@@ -1,0 +1,113 @@
+// neighbour.hpp - how one worker sees another: should it take some of what waits there?
+//
+// A coroutine that never has to queue stays on its worker, and workers that always have jobs never search. So each
+// looks at the others now and then, and takes
+//   half of what is queued at one that stands still, its mail and a fork: the system has taken its core away, or
+//   its job is long;
+//   half of what it has had too much for a while, from one that is calm (pace.hpp).
+// While a section has a long line, queues run empty and fill again within some 100 us. What has been there all the
+// while is what counts: without that, coroutines move all the time (README.md, Decisions).
+#pragma once
+
+#include "executor/pace.hpp"
+
+#include <turnstile/detail/threads.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace turnstile::detail {
+
+// Says when to look: every so many turns, as many as last about 100 us. The clock is read only then.
+class now_and_then {
+ public:
+  bool comes() noexcept {
+    if (--left_ != 0) return false;
+    const steady_clock::time_point now = steady_clock::now();
+    const auto took = std::max(now - last_, steady_clock::duration(1));
+    const std::int64_t wanted = every_ * steady_clock::duration(interval) / took;
+    every_ = left_ = std::clamp<std::int64_t>(wanted, 1, std::min(every_ * 2, longest));
+    last_ = now;
+    return true;
+  }
+
+ private:
+  static constexpr std::chrono::microseconds interval{100};
+  static constexpr std::int64_t longest = limit(256, 1);  // what comes may grow long meanwhile
+
+  std::int64_t every_ = 1;
+  std::int64_t left_ = 1;
+  steady_clock::time_point last_{};
+};
+
+class neighbour {
+ public:
+  pace pace_there;
+
+  // How many of the jobs `there` should come here, where `here` are.
+  std::size_t share(std::uint32_t jobs_begun, const work_done& work, std::size_t there,
+                    std::size_t here, steady_clock::time_point now) noexcept {
+    note_done(jobs_begun + work.requests, now);
+    if (stands_still_) {
+      has_surplus_ = false;
+      return there - there / 2;
+    }
+    const std::size_t surplus = lasting_surplus(there, here, now);
+    if (surplus == 0 || !is_calm(work, now)) return 0;
+    has_surplus_ = false;
+    return surplus / 2;
+  }
+
+  bool stands_still() const noexcept { return stands_still_; }
+
+  // Who has nothing to do does not stand still.
+  void note_nothing_waits(steady_clock::time_point now) noexcept {
+    same_since_ = now;
+    stands_still_ = has_surplus_ = false;
+  }
+
+ private:
+  // A checker's clock may stand still.
+  static constexpr std::chrono::microseconds long_for_a_job =
+      limit(std::chrono::microseconds(100), std::chrono::microseconds(0));
+  static constexpr std::chrono::microseconds long_for_a_surplus{2000};
+
+  void note_done(std::uint32_t done, steady_clock::time_point now) noexcept {
+    if (done != done_) same_since_ = now;
+    stands_still_ = done == done_ && now - same_since_ >= long_for_a_job;
+    done_ = done;
+  }
+
+  std::size_t lasting_surplus(std::size_t there, std::size_t here,
+                              steady_clock::time_point now) noexcept {
+    if (there <= here + here / 4 + 1) {
+      has_surplus_ = false;
+      return 0;
+    }
+    if (!has_surplus_) {
+      has_surplus_ = true;
+      surplus_since_ = now;
+      least_ = there - here;
+    }
+    least_ = std::min(least_, there - here);
+    return now - surplus_since_ >= long_for_a_surplus ? least_ : 0;
+  }
+
+  // Who has not looked for long does not know.
+  bool is_calm(const work_done& work, steady_clock::time_point now) noexcept {
+    if (!pace_there.is_outdated(now)) return !pace_there.look(work, now);
+    pace_there.begin(work, now);
+    return false;
+  }
+
+  steady_clock::time_point same_since_{};
+  steady_clock::time_point surplus_since_{};
+  std::size_t least_ = 0;   // of the surplus
+  std::uint32_t done_ = 0;  // jobs begun and bodies
+  bool stands_still_ = false;
+  bool has_surplus_ = false;
+};
+
+}  // namespace turnstile::detail
