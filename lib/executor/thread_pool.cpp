@@ -1,15 +1,15 @@
 // thread_pool.cpp - workers that run their own forks and jobs, then those from outside, then each other's.
 
-#include "executor/fork_stack.hpp"
+#include "executor/even_out.hpp"
 #include "executor/hand_back.hpp"
 #include "executor/idle_look.hpp"
 #include "executor/injector.hpp"
 #include "executor/mailbox.hpp"
-#include "executor/neighbour.hpp"
 #include "executor/pace.hpp"
 #include "executor/run_queue.hpp"
 #include "executor/sleepers.hpp"
 #include "executor/timer_thread.hpp"
+#include "executor/worker.hpp"
 
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/fork_job.hpp>
@@ -27,43 +27,6 @@
 namespace turnstile {
 namespace detail {
 
-struct worker {
-  pool_core* pool = nullptr;
-  std::uint32_t index = 0;
-  std::uint32_t random = 0;  // xorshift state: which victim to try first
-  std::uint32_t next_look = 0;  // whose queue to look at next
-  now_and_then looks;  // of jobs
-  now_and_then turns;  // of a coroutine that need not suspend
-  std::vector<neighbour> others;  // how this one sees them, by index
-  fork_stack forks;
-  run_queue queue;
-  injector overflow;  // what does not fit into the queue
-  mailbox mail;
-  // Jobs begun here. Relaxed: the others judge by it, and by the following.
-  atomic<std::uint32_t> tick{0};
-  // As of the end of the last job, or of a while of serving. The others see bodies, whoever asked for them,
-  // and of the time to serve them what this worker has found to be brisk itself.
-  atomic<std::uint32_t> bodies{0};
-  atomic<std::uint64_t> brisk_serving_ns{0};
-  thread runs;
-
-  void note_work(const thread_state& t) noexcept {
-    bodies.store(t.bodies(), relaxed);
-    brisk_serving_ns.store(t.brisk_serving_ns, relaxed);
-  }
-  work_done work() const noexcept { return {bodies.load(relaxed), brisk_serving_ns.load(relaxed)}; }
-
-  // Hints.
-  std::size_t waiting() const noexcept { return queue.size() + overflow.size(); }
-  bool has_backlog() const noexcept {
-    return forks.has_any() || queue.has_backlog() || mail.has_any() || overflow.size() != 0;
-  }
-  bool looks_empty() const noexcept {
-    return forks.looks_empty() && queue.looks_empty() && mail.looks_empty() &&
-           overflow.looks_empty();
-  }
-};
-
 namespace {
 
 // Jobs from outside are looked at after so many of a worker's own, so that they cannot starve; the number
@@ -71,9 +34,6 @@ namespace {
 // fork, which is the largest one, and would come last.
 constexpr std::uint32_t own_jobs_at_a_stretch = limit(61u, 3u);
 constexpr std::uint32_t stretches_to_the_oldest = limit(61u, 2u);
-
-// How many a worker looks at then, to even out what waits; each look may bring three lines over.
-constexpr std::uint32_t looks_at_once = 8;
 
 // How often a worker looks for work, once a microsecond, before it lies down: about half of what it
 // takes to wake it.
@@ -140,7 +100,7 @@ class pool_core {
   void post(job* first, job* last, std::size_t n) noexcept {
     worker* const w = here().as_worker;
     if (w != nullptr && w->pool == this) {
-      keep(*w, first, last, n);
+      w->keep(first, last, n, sleepers_);
       sleepers_.wake_one();
     } else {
       injector_.push(first, last, n, sleepers_);
@@ -149,7 +109,7 @@ class pool_core {
 
   // By the worker itself.
   void fork(worker& w, job& j) noexcept {
-    if (!w.forks.push(j)) keep(w, &j, &j, 1);
+    if (!w.forks.push(j)) w.keep(&j, &j, 1, sleepers_);
     sleepers_.wake_one();
   }
 
@@ -207,7 +167,7 @@ class pool_core {
   job* job_for_fairness(worker& w) noexcept {
     const std::uint32_t tick = w.tick.load(relaxed) + 1;
     w.tick.store(tick, relaxed);
-    if (w.looks.comes()) even_out(w);
+    if (w.looks.comes()) even_out(w, workers_, sleepers_);
     const std::uint32_t at = tick % own_jobs_at_a_stretch;
     if (at == 0) {
       static_cast<void>(devices());  // what they have done is not held up by our own jobs
@@ -218,48 +178,11 @@ class pool_core {
     return oldest ? w.forks.steal() : own_job(w);
   }
 
-  // A coroutine that never has to queue may be the only one here, while others wait elsewhere. But it goes
-  // behind what is taken, and so nothing is where somebody waits for it: who waits in line for what it holds,
-  // or its own thread, which blocks as soon as it is posted.
+  // Asked on each turn of a coroutine that need not suspend.
   bool gets_others_jobs(worker& w) noexcept {
-    const thread_state& t = here();
-    if (!w.turns.comes() || may_hold_sections(t.chain) || home_worker() == nullptr) return false;
-    if (t.bounce == nullptr || !t.bounce->is_outermost()) return false;
-    even_out(w);
+    if (!w.turns.comes() || !may_go_behind_others(here())) return false;
+    even_out(w, workers_, sleepers_);
     return w.has_backlog();
-  }
-
-  // See neighbour.hpp.
-  void even_out(worker& w) noexcept {
-    const auto n = static_cast<std::uint32_t>(workers_.size());
-    for (std::uint32_t i = 0; i != std::min(looks_at_once, n); ++i) {
-      worker& other = workers_[w.next_look];
-      w.next_look = w.next_look + 1 == n ? 0 : w.next_look + 1;
-      if (&other != &w) take_share(w, other);
-    }
-  }
-
-  void take_share(worker& w, worker& from) noexcept {
-    neighbour& seen = w.others[from.index];
-    const steady_clock::time_point now = steady_clock::now();
-    if (!from.has_backlog()) return seen.note_nothing_waits(now);
-    const std::size_t n =
-        seen.share(from.tick.load(relaxed), from.work(), from.waiting(), w.waiting(), now);
-    if (seen.stands_still()) {
-      if (job* const fork = from.forks.steal()) keep_moved(w, injector::chain{fork, fork, 1});
-      keep_moved(w, from.mail.take());
-    }
-    take_waiting(w, from, std::min<std::size_t>(n, run_queue::capacity / 2));
-  }
-
-  void take_waiting(worker& w, worker& from, std::size_t n) noexcept {
-    if (n == 0) return;
-    if (from.overflow.size() == 0) {
-      w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));
-      sleepers_.wake_one();
-    } else {
-      keep_moved(w, from.overflow.take(n));
-    }
   }
 
   // Other than a fork. One piece of mail that is kept runs now, or something that all could see before.
@@ -269,28 +192,12 @@ class pool_core {
     return from_overflow(w, w);
   }
 
-  // By the worker itself.
-  void keep(worker& w, job* first, job* last, std::size_t n) noexcept {
-    if (w.overflow.size() == 0 && n <= w.queue.room()) {
-      w.queue.append(first, static_cast<std::uint32_t>(n));
-    } else {
-      w.overflow.push(first, last, n, sleepers_);
-    }
-  }
-
   // Moving jobs hides them for a moment, and who looked just then has gone to sleep. So whoever leaves
   // some behind wakes somebody, as if they were new.
   void keep_mail(worker& w, const mailbox::chain& mail) noexcept {
     if (mail.n == 0) return;
-    keep(w, mail.first, mail.last, mail.n);
+    w.keep(mail.first, mail.last, mail.n, sleepers_);
     if (mail.n > 1) sleepers_.wake_one();
-  }
-
-  // None of them runs now.
-  void keep_moved(worker& w, const auto& moved) noexcept {
-    if (moved.n == 0) return;
-    keep(w, moved.first, moved.last, moved.n);
-    sleepers_.wake_one();
   }
 
   // The first of some jobs that were taken for `w`, whose queue has room for the others.

@@ -683,7 +683,8 @@ rule("the end wakes only those who lie", "tokens_.store(for_everybody, seq_cst)"
 
 rule = rules_of("lib/executor/thread_pool.cpp", POOL)
 rule("a worker's post wakes nobody",
-     "keep(*w, first, last, n);\n      sleepers_.wake_one();", "keep(*w, first, last, n);")
+     "w->keep(first, last, n, sleepers_);\n      sleepers_.wake_one();",
+     "w->keep(first, last, n, sleepers_);")
 rule("handing back wakes nobody", "to.mail.push(first, last);\n    sleepers_.wake_one();",
      "to.mail.push(first, last);")
 rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_one();",
@@ -696,16 +697,9 @@ MOVE = ("w.queue.append(taken.first->next, static_cast<std::uint32_t>(taken.n - 
 rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0],
      reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 rule("mail is moved and nobody is woken", "if (mail.n > 1) sleepers_.wake_one();", "")
-rule("who stands still keeps what waits there", "if (w.looks.comes()) even_out(w);",
+rule("who stands still keeps what waits there",
+     "if (w.looks.comes()) even_out(w, workers_, sleepers_);",
      "static_cast<void>(w.looks.comes());", ("pool: a job posts two*",))
-rule("jobs are moved to a worker that has some, and nobody is woken",
-     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));\n      sleepers_.wake_one();",
-     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));",
-     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
-rule("mail or what did not fit is moved to a worker that has jobs, and nobody is woken",
-     "keep(w, moved.first, moved.last, moved.n);\n    sleepers_.wake_one();",
-     "keep(w, moved.first, moved.last, moved.n);",
-     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 rule("the last one searching does not look",
      "if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();",
      "static_cast<void>(sleepers_.found());", ("pool: of two jobs that come*", *POOL))
@@ -725,17 +719,28 @@ rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"
 rule("ends though others do not lie", STOP,
      STOP.replace("stopping && sleepers_.all_lie(started_.load(relaxed))", "stopping"),
      ("pool: the end comes*", *POOL))
-rule("more is kept than fits", "w.overflow.size() == 0 && n <= w.queue.room()",
-     "w.overflow.size() == 0", ("pool: a job posts more*", *POOL))
-rule("more is kept ahead of what does not fit", "w.overflow.size() == 0 && n <= w.queue.room()",
-     "n <= w.queue.room()", reason="only the order of a worker's own jobs, which is not promised")
-
-rule("a fork wakes nobody", "if (!w.forks.push(j)) keep(w, &j, &j, 1);\n    sleepers_.wake_one();",
-     "if (!w.forks.push(j)) keep(w, &j, &j, 1);", FORKS)
-rule("who lies down does not look at forks", "forks.looks_empty()", "true", FORKS)
+FORK = "if (!w.forks.push(j)) w.keep(&j, &j, 1, sleepers_);"
+rule("a fork wakes nobody", FORK + "\n    sleepers_.wake_one();", FORK, FORKS)
 rule("nobody takes others' forks", "if (job* const j = victim.forks.steal()) return j;", "", FORKS)
-rule("a fork that there is no room for is lost", "if (!w.forks.push(j)) keep(w, &j, &j, 1);",
-     "static_cast<void>(w.forks.push(j));", FORKS)
+rule("a fork that there is no room for is lost", FORK, "static_cast<void>(w.forks.push(j));",
+     FORKS)
+
+rule = rules_of("lib/executor/worker.hpp", POOL)
+rule("more is kept than fits", "overflow.size() == 0 && n <= queue.room()", "overflow.size() == 0",
+     ("pool: a job posts more*", *POOL))
+rule("more is kept ahead of what does not fit", "overflow.size() == 0 && n <= queue.room()",
+     "n <= queue.room()", reason="only the order of a worker's own jobs, which is not promised")
+rule("who lies down does not look at forks", "forks.looks_empty()", "true", FORKS)
+
+rule = rules_of("lib/executor/even_out.cpp", POOL)
+rule("jobs are moved to a worker that has some, and nobody is woken",
+     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));\n    idle.wake_one();",
+     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));",
+     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
+rule("mail or what did not fit is moved to a worker that has jobs, and nobody is woken",
+     "w.keep(moved.first, moved.last, moved.n, idle);\n  idle.wake_one();",
+     "w.keep(moved.first, moved.last, moved.n, idle);",
+     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 
 rule = rules_of("lib/executor/injector.hpp", POOL)
 SAY = "size_.store(size_.load(relaxed) + n, seq_cst);  // Q3\n    idle.wake_one();"
