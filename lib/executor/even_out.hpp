@@ -1,4 +1,6 @@
 // even_out.hpp - a worker that has jobs takes some of what waits at others (how many: neighbour.hpp).
+//
+// Proof     test/schedule (evening out, pool), test/executor (thread_pool)
 #pragma once
 
 #include "executor/sleepers.hpp"

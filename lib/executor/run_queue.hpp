@@ -18,7 +18,7 @@
 //
 // Dangers   A thief copies slots before its CAS; only if the CAS succeeds were they still full.
 //
-// Proof     test/schedule (run_queue, pool), model parking; test/executor, test/stress
+// Proof     test/schedule (run_queue, evening out, pool), model parking; test/executor, test/stress
 //
 // Source    the bounded queue of Go's scheduler and tokio's workers, steal half included.
 #pragma once

@@ -4,7 +4,8 @@
  *            injector.hpp and mailbox.hpp do to it
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. Jobs are
  *            only counted. A wake-up is one compare-and-swap with its load. A search looks at each
- *            place once: it neither naps nor leaves brisk workers alone. All workers have been
+ *            place once: it neither naps nor leaves brisk workers alone. What a worker that has jobs
+ *            takes from others (even_out.cpp) is tried in test/schedule. All workers have been
  *            started. No post from outside comes after the stop, but it may not have returned.
  * Sizes      W workers with room for Q jobs each in their queues, and for one fork; S threads outside
  *            that post once, one job or two; M more jobs may be posted by jobs, to the own worker or

@@ -3,18 +3,21 @@
 // Its queues have 4 places here and a worker looks round once before it lies down (limit in
 // detail/threads.hpp), so that few steps reach what takes thousands elsewhere.
 
+#include "executor/even_out.hpp"
 #include "executor/fork_stack.hpp"
 #include "executor/hand_back.hpp"
 #include "executor/injector.hpp"
 #include "executor/mailbox.hpp"
 #include "executor/run_queue.hpp"
 #include "executor/sleepers.hpp"
+#include "executor/worker.hpp"
 #include "schedule/scenario.hpp"
 
 #include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/turnstile.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -97,6 +100,48 @@ auto each_fork_once(std::size_t forks, Owner owner) {
                 steal_one(mine);
               }});
     require(ran.now() == static_cast<int>(forks), "a fork was lost or ran twice");
+  };
+}
+
+job* taken_from(detail::worker& w, detail::run_queue& to) {
+  if (job* const j = w.forks.steal()) return j;
+  if (job* const j = to.steal_from(w.queue)) return j;
+  if (job* const j = w.overflow.take(1).first) return j;
+  return w.mail.take().first;
+}
+
+// As one more worker, which has no jobs: it runs one that is somewhere, and lies down until there is one.
+void find_one_and_run(std::vector<detail::worker>& workers, detail::sleepers& idle) {
+  detail::run_queue mine;
+  idle.begin_search();
+  for (;;) {
+    for (detail::worker& w : workers) {
+      if (job* const j = taken_from(w, mine)) return j->run();
+    }
+    idle.lie_down();
+    if (std::ranges::all_of(workers, &detail::worker::looks_empty)) {
+      idle.sleep();
+    } else {
+      idle.get_up();
+    }
+  }
+}
+
+// One job is somewhere at a worker that stands still. Another worker takes it, and waits for it in its own.
+auto moved_while_one_lies_down(void (*put)(detail::worker&, job&, detail::sleepers&)) {
+  return [=] {
+    detail::sleepers idle;
+    std::vector<detail::worker> workers(2);
+    for (detail::worker& w : workers) w.others.resize(2);
+    for (std::uint32_t i = 0; i != 2; ++i) workers[i].index = i;
+    tally ran;
+    counted_job j(ran);
+    put(workers[0], j, idle);
+    together({[&] {
+                detail::even_out(workers[1], workers, idle);
+                ran.wait_for(1);
+              },
+              [&] { find_one_and_run(workers, idle); }});
   };
 }
 
@@ -199,8 +244,9 @@ TEST_SUITE("executor") {
       detail::run_queue theirs;
       tally ran;
       std::vector<counted_job> jobs(7, counted_job(ran));
+      for (std::size_t i = 0; i != 4; ++i) mine.append(&jobs[i], 1);
       together({[&] {
-                  for (std::size_t i = 0; i != 6; ++i) {
+                  for (std::size_t i = 4; i != 6; ++i) {
                     while (mine.room() == 0) mine.take()->run();
                     mine.append(&jobs[i], 1);
                   }
@@ -298,6 +344,17 @@ TEST_SUITE("executor") {
                 }});
       require(ran.now() == 3, "a job was lost or ran twice");
     });
+  }
+
+  TEST_CASE("evening out: who lies down while a job is moved is woken") {
+    using detail::sleepers;
+    using detail::worker;
+    holds(moved_while_one_lies_down([](worker& w, job& j, sleepers&) { w.queue.append(&j, 1); }));
+    holds(moved_while_one_lies_down(
+        [](worker& w, job& j, sleepers& idle) { w.overflow.push(&j, &j, 1, idle); }));
+    holds(moved_while_one_lies_down([](worker& w, job& j, sleepers&) { w.mail.push(&j, &j); }));
+    holds(moved_while_one_lies_down(
+        [](worker& w, job& j, sleepers&) { require(w.forks.push(j), "there was no room"); }));
   }
 
   TEST_CASE("pool: two workers, three who post, and the end") {

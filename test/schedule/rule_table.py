@@ -732,15 +732,13 @@ rule("more is kept ahead of what does not fit", "overflow.size() == 0 && n <= qu
      "n <= queue.room()", reason="only the order of a worker's own jobs, which is not promised")
 rule("who lies down does not look at forks", "forks.looks_empty()", "true", FORKS)
 
-rule = rules_of("lib/executor/even_out.cpp", POOL)
+rule = rules_of("lib/executor/even_out.cpp", ("evening out:*", *POOL))
 rule("jobs are moved to a worker that has some, and nobody is woken",
      "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));\n    idle.wake_one();",
-     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));",
-     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
+     "w.queue.take_from(from.queue, static_cast<std::uint32_t>(n));")
 rule("mail or what did not fit is moved to a worker that has jobs, and nobody is woken",
      "w.keep(moved.first, moved.last, moved.n, idle);\n  idle.wake_one();",
-     "w.keep(moved.first, moved.last, moved.n, idle);",
-     reason="model parking, ablation NO_WAKE_AFTER_MOVE")
+     "w.keep(moved.first, moved.last, moved.n, idle);")
 
 rule = rules_of("lib/executor/injector.hpp", POOL)
 SAY = "size_.store(size_.load(relaxed) + n, seq_cst);  // Q3\n    idle.wake_one();"

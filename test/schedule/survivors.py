@@ -27,6 +27,7 @@ EXPLAINED = [
     ("run_queue.hpp", "head_.load(acquire)", "acquire to relaxed", SLOT),
     ("run_queue.hpp", "h + 1, release", "release to relaxed", SLOT),
     ("run_queue.hpp", "h + half, release", "release to relaxed", SLOT),
+    ("run_queue.hpp", "h + n, release", "release to relaxed", SLOT),
     ("fork_stack.hpp", "top_.load(acquire)", "acquire to relaxed", FORK_SLOT),
     ("fork_stack.hpp", "release, relaxed)) return oldest", "release to relaxed", FORK_SLOT),
     ("sleepers.hpp", "word_.fetch_add(0, release)", "release to relaxed", END),
