@@ -7,13 +7,13 @@
 //               the taker sees the slot and what was posted with the job
 //           Q2  return  head.CAS(release) in take, steal, take_from -> head.load(acquire) in room
 //               the owner may write the slot again: it was read before the CAS
-//           Q3  wake    tail.exchange(seq_cst) in publish, then the sleepers' word load(seq_cst);
+//           Q3  wake    tail.exchange(seq_cst) in append, take_from, then the sleepers' word load(seq_cst);
 //               a worker going to sleep: RMW(seq_cst) on that word, then tail.load(seq_cst) in
 //               looks_empty. All four are in one order, so not both can miss the other. That
 //               covers posting. Who moves jobs from one place to another hides them for a moment,
 //               so it wakes somebody too if it leaves any behind.
 //
-// Progress  append and publish wait-free; take, steal and take_from lock-free: a failed CAS means that
+// Progress  append wait-free; take, steal and take_from lock-free: a failed CAS means that
 //           another thread took something.
 //
 // Dangers   A thief copies slots before its CAS; only if the CAS succeeds were they still full.
