@@ -264,6 +264,20 @@ TEST_SUITE("fiber") {
     ended(on, std::move(f));
   }
 
+  TEST_CASE("fiber: what makes an awaiter is its own code, and what asks whether that is ready is not") {
+    struct awaiter {
+      bool await_ready() const { return !in_fiber(); }
+      void await_suspend(std::coroutine_handle<>) const {}
+      int await_resume() const { return made_here; }
+      int made_here;
+    };
+    struct made_by_a_wait {
+      awaiter operator co_await() const { return {turnstile::await(twice(4))}; }
+    };
+    loop on;
+    CHECK(ended(on, spawn_fiber(on, [] { return turnstile::await(made_by_a_wait{}); })) == 8);
+  }
+
   TEST_CASE("fiber: it serves others on the thread's stack and not on its own") {
     loop on;
     critical_section cs;

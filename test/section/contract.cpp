@@ -4,12 +4,14 @@
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
+#include "support/keeping.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <chrono>
 #include <doctest/doctest.h>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -137,6 +139,27 @@ TEST_SUITE("section") {
 
   TEST_CASE("awaiting an execution that was moved from aborts") {
     check_dies([](owned& cs) { await_moved_from(cs->execute([] { return 1; })); });
+  }
+
+  TEST_CASE("a body that moves or awaits its own execution aborts") {
+    for (const bool is_kept : {false, true}) {
+      const auto check_dies_of = [is_kept](auto meddle) {
+        check_dies([&](owned& cs) {
+          if (is_kept) support::come_back_to(*cs);
+          std::function<void()> by_the_body;
+          auto e = cs->execute([&] { by_the_body(); });
+          by_the_body = [&] { meddle(e); };
+          sync_wait(std::move(e));
+        });
+      };
+      check_dies_of([](auto& e) { const auto other = std::move(e); });
+      check_dies_of([](auto& e) {
+        try {
+          sync_wait(std::move(e));
+        } catch (const reentry_error&) {
+        }
+      });
+    }
   }
 
   TEST_CASE("awaiting a lock that was moved from aborts") {

@@ -33,6 +33,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
@@ -55,7 +56,7 @@ class site {
   constexpr site() noexcept : data_(nullptr) {}
   constexpr site(std::string_view name, const std::source_location& w,
                  bool exclusive = true) noexcept
-      : where(w), size_(name.size() << 1 | (exclusive ? 0 : 1)) {
+      : where(w), size_(length_of(name) << 1 | (exclusive ? 0 : 1)) {
     if (!name.empty()) data_ = name.data();
   }
 
@@ -73,7 +74,13 @@ class site {
   std::source_location where;
 
  private:
-  std::size_t size_ = 0;  // the name's, and a bit: shared
+  // Of longer names the beginning is kept.
+  static constexpr std::uint32_t length_of(std::string_view name) noexcept {
+    return static_cast<std::uint32_t>(std::min(name.size(), std::size_t{0x7fffffff}));
+  }
+
+  // The name's, and a bit: shared. What a request says of itself lies behind it.
+  std::uint32_t size_ = 0;
 };
 
 // One bit of each section held from here down, which spares most walks; and above 2^32 what else is said

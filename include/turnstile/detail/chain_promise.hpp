@@ -82,36 +82,49 @@ class chain_promise {
   bool alone_ = false;            // what the thread had is the coroutine's own chain
 };
 
-// Adds the chain's coming and going to an awaiter. A is the awaiter or a reference to it.
+// Adds the chain's coming and going to an awaiter, which it asks at once whether it is ready. A is the awaiter or a
+// reference to it.
 template <class A>
-class tracked {
+class tracked;
+
+// Whether an awaiter is ready is asked like this, unless it has to be in other surroundings.
+struct ask_here {
+  template <class A>
+  bool operator()(A& awaiter) const {
+    return static_cast<bool>(awaiter.await_ready());
+  }
+};
+
+template <class A>
+class tracked<A&> {
  public:
-  template <class T>
-  explicit tracked(T&& t) : awaiter_(get_awaiter(std::forward<T>(t))) {}
+  template <class Ask>
+  tracked(A& awaiter, const Ask& is_ready) {
+    if (is_ready(awaiter)) {
+      at_once_ = std::addressof(awaiter);
+    } else {
+      awaiter_ = std::addressof(awaiter);
+      at_once_ = nullptr;
+    }
+  }
   tracked(const tracked&) = delete;
   tracked& operator=(const tracked&) = delete;
   ~tracked() {}  // not implicit: after this one g++ knows that what was stored is dead
 
-  bool await_ready() {
-    std::remove_reference_t<A>& awaiter = awaiter_;
-    if (!static_cast<bool>(awaiter.await_ready())) return false;
-    at_once_ = std::addressof(awaiter);
-    return true;
-  }
+  bool await_ready() const noexcept { return at_once_ != nullptr; }
 
   template <class P>
   auto await_suspend(std::coroutine_handle<P> h) {
-    using answer = decltype(awaiter_.await_suspend(h));
+    using answer = decltype(awaiter_->await_suspend(h));
     chain_promise& p = h.promise();
-    at_once_ = nullptr;
     away_ = &p;
     chain_frame* const outer = p.save();
     try {
       if constexpr (std::is_void_v<answer>) {
-        awaiter_.await_suspend(h);  // the frame may be gone
+        awaiter_->await_suspend(h);  // the frame may be gone
         chain_promise::give_back(outer);
       } else if constexpr (std::is_same_v<answer, bool>) {
-        const bool suspended = awaiter_.await_suspend(h);
+        const bool suspended = awaiter_->await_suspend(h);
         if (suspended) {
           chain_promise::give_back(outer);
         } else {
@@ -121,7 +134,7 @@ class tracked {
         return suspended;
       } else {
         transfer_scope after{h};
-        const std::coroutine_handle<> next = awaiter_.await_suspend(h);
+        const std::coroutine_handle<> next = awaiter_->await_suspend(h);
         chain_promise::give_back(outer);
         after.run();
         return next;
@@ -136,11 +149,11 @@ class tracked {
   decltype(auto) await_resume() {
     if (at_once_ != nullptr) return take_at_once(*at_once_);
     if (away_ != nullptr) away_->enter();
-    return awaiter_.await_resume();
+    return awaiter_->await_resume();
   }
 
  private:
-  static decltype(auto) take_at_once(std::remove_reference_t<A>& awaiter) {
+  static decltype(auto) take_at_once(A& awaiter) {
     if constexpr (requires { awaiter.await_resume(was_ready{}); }) {
       return awaiter.await_resume(was_ready{});
     } else {
@@ -148,12 +161,42 @@ class tracked {
     }
   }
 
-  A awaiter_;
-  // The awaiter, if it was ready. Written last, and not at first: what a compiler knows of memory ends where a
-  // section is left, and so it still knows this when the coroutine goes on (test/instructions).
-  std::remove_reference_t<A>* at_once_;
+  // Written after it was asked: what a compiler knows of memory ends where a section is left, and so it still knows
+  // them when the coroutine goes on, and need not write them (test/instructions).
+  A* at_once_;           // the awaiter, if it was ready
+  A* awaiter_;           // if not
   chain_promise* away_;  // of the coroutine, if it was suspended
 };
+
+template <class A>
+class tracked<A&&> : public tracked<A&> {
+ public:
+  template <class Ask>
+  tracked(A&& awaiter, const Ask& is_ready) : tracked<A&>(awaiter, is_ready) {}
+};
+
+template <class A>
+struct kept_awaiter {
+  A awaiter;
+};
+
+template <class A>
+class tracked : kept_awaiter<A>, public tracked<A&> {
+ public:
+  template <class T, class Ask>
+  tracked(T&& t, const Ask& is_ready)
+      : kept_awaiter<A>{get_awaiter(std::forward<T>(t))},
+        tracked<A&>(kept_awaiter<A>::awaiter, is_ready) {}
+};
+
+template <awaitable T, class Ask = ask_here>
+tracked<awaiter_of<T>> track(T&& t, const Ask& is_ready = {}) {
+  if constexpr (std::is_reference_v<awaiter_of<T>>) {
+    return tracked<awaiter_of<T>>(get_awaiter(std::forward<T>(t)), is_ready);
+  } else {
+    return tracked<awaiter_of<T>>(std::forward<T>(t), is_ready);
+  }
+}
 
 // What every coroutine of the library's own has in common.
 class coroutine_promise : public chain_promise, public recycled {
@@ -169,7 +212,7 @@ class coroutine_promise : public chain_promise, public recycled {
 
   template <awaitable T>
   tracked<awaiter_of<T>> await_transform(T&& t) {
-    return tracked<awaiter_of<T>>(std::forward<T>(t));
+    return track(std::forward<T>(t));
   }
 };
 

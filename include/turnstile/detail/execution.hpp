@@ -34,9 +34,9 @@ class execution : protected section_request {
   }
 
   ~execution() {
-    if (result<value>::value_just_ends && phase_ == phase::awaited) [[likely]]
+    if (phase_ == phase::awaited && result<value>::value_just_ends) [[likely]]
       return;
-    std::destroy_at(&got_);
+    if (phase_ != phase::fresh && phase_ != phase::moved_from) std::destroy_at(&got_);
   }
 
   // awaited, or ran if it may be withdrawn: the section was idle, and the body has run. left_more: the same, and it
@@ -48,19 +48,23 @@ class execution : protected section_request {
   TURNSTILE_INLINE phase run_if_idle(thread_state& t) {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
-    const phase then = withdraws() ? phase::ran : phase::awaited;
-    if (then == phase::ran) left_ = nullptr;
-    begin(t);
-    if (claim_uses()) [[unlikely]]
-      return arrive_only();
+    const phase then = last_phase();
+    must_be_fresh();
+    if (asks_ != 0 || is_in_chain(t)) [[unlikely]] {
+      if (checks_and_claims(t, then)) return arrive_only();
+    }
     if constexpr (!may_wait && section_ring::can_be_kept) {
       keeper& k = *t.keeps;
       if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
-        const bool is_all = run_at_once(t);
+        if (then == phase::awaited) std::construct_at(&got_, unsaid{});
+        const left_by_body what = run_body(t, t.chain);
+        must_be_fresh();  // the body may have got hold of this
+        const bool is_all = is_all_a_value(what);
         section.leave_kept(k, t);
         return is_all ? then : phase::left_more;
       }
     }
+    note_awaited(then);
     section.prefetch();
     if (section.special()) [[unlikely]]
       return arrive_only();
@@ -69,7 +73,7 @@ class execution : protected section_request {
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
-        const bool is_all = run_at_once(t);
+        const bool is_all = is_all_a_value(run_body(t, t.chain));
         section.leave(line, t);
         return is_all ? then : phase::left_more;
       }
@@ -83,6 +87,7 @@ class execution : protected section_request {
 
   // It has run, and others get a turn before the waiter goes on.
   void goes_on_later() noexcept {
+    got_.note_value();
     left_ = nullptr;
     phase_ = phase::served;
   }
@@ -143,28 +148,44 @@ class execution : protected section_request {
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
+  TURNSTILE_INLINE void note_awaited(phase then) noexcept {
+    phase_ = then;
+    std::construct_at(&got_);
+    if (then == phase::ran) left_ = nullptr;
+  }
+  // What most have no use for. Throws what refuses the request. True: it must not run at once; else it is as fresh
+  // as before.
+  TURNSTILE_COLD bool checks_and_claims(const thread_state& t, phase then) {
+    note_awaited(then);
+    if (is_in_chain(t)) check_chain();
+    if (claim_uses()) return true;
+    phase_ = phase::fresh;
+    return false;
+  }
   // Whatever happens, the body does not run within run_if_idle.
   TURNSTILE_COLD phase arrive_only() {
     section_request::arrive();
     return phase::waiting;
   }
 
-  // True: it has left a value, or guards. False: it threw.
-  TURNSTILE_INLINE bool run_body(thread_state& t, chain_frame* requester,
-                                 chain_frame*& left) noexcept {
-    bool is_value = false;
-    left = run_held(t, *section_, requester, at_, [this, &is_value] {
-      is_value = got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
+  struct left_by_body {
+    chain_frame* guards;
+    bool has_value;  // false: it threw
+  };
+  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* requester) noexcept {
+    left_by_body what{nullptr, false};
+    what.guards = run_held(t, *section_, requester, at_, [this, &what] {
+      what.has_value = got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
     });
-    return is_value;
+    return what;
   }
 
-  // True: a value is all that it has left.
-  TURNSTILE_INLINE bool run_at_once(thread_state& t) noexcept {
-    chain_frame* left;
-    if (run_body(t, t.chain, left) && left == nullptr) [[likely]]
+  // After the body has run at once. True: a value is all that it has left.
+  TURNSTILE_INLINE bool is_all_a_value(const left_by_body& what) noexcept {
+    if (what.has_value && what.guards == nullptr) [[likely]]
       return true;
-    left_ = left;
+    if (what.has_value) got_.note_value();
+    left_ = what.guards;
     phase_ = phase::left_more;
     return false;
   }
@@ -181,16 +202,14 @@ class execution : protected section_request {
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {
-      chain_frame* left;
-      self.run_body(here(), self.chain_, left);
-      self.left_ = left;
+      self.left_ = self.run_body(here(), self.chain_).guards;
       return outcome::finished;
     }
   }
 
   Body body_;
   union {
-    result<value> got_{};
+    result<value> got_;  // there when phase_ is neither fresh nor moved_from, and while a body runs
   };
   chain_frame* left_;  // guards that the body left behind; a plain body always says
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, execution>, no_waiting_body>

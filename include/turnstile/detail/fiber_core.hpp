@@ -179,10 +179,10 @@ template <class Awaiter>
 class fiber_wait {
  public:
   template <class A>
-  explicit fiber_wait(A&& a) : awaiter_(std::forward<A>(a)) {}
+  explicit fiber_wait(A&& a) : awaiter_(track(std::forward<A>(a), ask_off{})) {}
 
   decltype(auto) await(fiber_core& f) {
-    if (!ready()) {
+    if (!awaiter_.await_ready()) {
       f.wait(this, &begin);
       if (error_ != nullptr) std::rethrow_exception(std::move(error_));
     }
@@ -190,10 +190,13 @@ class fiber_wait {
   }
 
  private:
-  bool ready() {
-    const not_in_fiber whatever_runs_here;
-    return awaiter_.await_ready();
-  }
+  struct ask_off {
+    template <class A>
+    bool operator()(A& awaiter) const {
+      const not_in_fiber whatever_runs_here;
+      return ask_here{}(awaiter);
+    }
+  };
 
   static std::coroutine_handle<> begin(void* w, fiber_core::handle h) noexcept {
     auto& self = *static_cast<fiber_wait*>(w);

@@ -11,6 +11,7 @@
 namespace turnstile::detail {
 
 struct nothing_yet {};
+struct unsaid {};
 
 template <class R>
 class result {
@@ -23,6 +24,8 @@ class result {
   static constexpr bool value_just_ends = std::is_trivially_destructible_v<stored>;
 
   result() noexcept : state_(state::empty) {}
+  // Nothing may be asked of it but value(), until note_value() or fail.
+  explicit result(unsaid) noexcept {}
   ~result() { clear(); }
   result(const result&) = delete;
   result& operator=(const result&) = delete;
@@ -47,6 +50,7 @@ class result {
     }
   }
 
+  void note_value() noexcept { state_ = state::value; }
   void fail(std::exception_ptr error) noexcept {
     ::new (static_cast<void*>(std::addressof(error_))) std::exception_ptr(std::move(error));
     state_ = state::error;

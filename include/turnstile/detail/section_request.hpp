@@ -56,12 +56,27 @@ class section_request : protected suspended<request> {
   }
 
   // Before anything is claimed. Throws what refuses the request.
-  TURNSTILE_INLINE void begin(const thread_state& t = here()) {
+  void begin() {
+    must_be_fresh();
+    phase_ = last_phase();
+    if (is_in_chain(here())) [[unlikely]]
+      check_chain();
+  }
+  void must_be_fresh() const noexcept {
     if (phase_ != phase::fresh) [[unlikely]]
       misused(phase_);
-    phase_ = withdraws() ? phase::ran : phase::awaited;
-    if (const chain_frame* const top = t.chain; top != nullptr && top->mask != 0) [[unlikely]]
-      check_chain();
+  }
+  [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
+    contract_break(section_->label(),
+                   p == phase::moved_from ? "an execution is used that was moved from"
+                                          : "an execution is awaited twice",
+                   at_.where);
+  }
+  // What phase_ becomes as soon as it is awaited, and in the end.
+  phase last_phase() const noexcept { return withdraws() ? phase::ran : phase::awaited; }
+  static bool is_in_chain(const thread_state& t) noexcept {
+    const chain_frame* const top = t.chain;
+    return top != nullptr && top->mask != 0;
   }
 
   // The last thing before the request is made. Throws if it was withdrawn already. True: some of what
@@ -262,7 +277,6 @@ class section_request : protected suspended<request> {
     static constexpr std::uint8_t new_claims = 8;  // of what it uses
   };
 
-  // Most executions say none of it, and one word says so: a store more is seen in bench/uncontended.
   union {
     resource_list uses_;  // if it declares some that the section may not have claimed yet
   };
@@ -279,18 +293,19 @@ class section_request : protected suspended<request> {
     wait wait_;
   };
 
-  // These are looked at by whoever serves it, next to the body that comes behind them: each cache line
-  // less is one that need not come over from the waiter's core (bench/counter, plain threads). And what every
-  // execution writes is in a row: stores leave a core one by one, but two at a time to one line (bench/uncontended).
-  site at_;
+  // What every execution writes is in a row: stores leave a core one by one, but two at a time to one line, and these
+  // four as one, with the name's length before them (bench/uncontended). Whoever serves it looks at them too, next to
+  // the body that comes behind: each cache line less is one that need not come over from the waiter's core
+  // (bench/counter, plain threads).
+  [[no_unique_address]] site at_;
+  phase phase_ = phase::fresh;
+  std::uint8_t asks_ = 0;  // most executions ask for nothing, and one word says so
+  arrival arrived_ = arrival::owner;
+  guarded<bool> told_{false};
   section_core* section_;
-  guarded<bool> told_;  // written by await_turn
   union {
     atomic<bool> over_;  // of a wait that was told
   };
-  phase phase_ = phase::fresh;
-  std::uint8_t asks_ = 0;
-  arrival arrived_;
 
  private:
   // What the section has claimed stays claimed: only who records wants to hear it again.
@@ -336,12 +351,6 @@ class section_request : protected suspended<request> {
       section_->count_refusal();
       throw;
     }
-  }
-  [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
-    contract_break(section_->label(),
-                   p == phase::moved_from ? "an execution is used that was moved from"
-                                          : "an execution is awaited twice",
-                   at_.where);
   }
 };
 
