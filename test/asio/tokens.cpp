@@ -156,10 +156,9 @@ TEST_SUITE("asio") {
           after = std::this_thread::get_id();
         },
         asio::detached);
-    const std::jthread holder([&] {
-      support::wait_for_waiters(cs, 1);
-      guard.unlock();
-    });
+    io.poll();  // it waits in line now, not only on its way there: else it might be served here
+    REQUIRE(cs.statistics().waiters == 1);
+    const std::jthread holder([&] { guard.unlock(); });
     io.run();
     CHECK(served == holder.get_id());
     CHECK(after == std::this_thread::get_id());
