@@ -67,12 +67,29 @@ task<> keep_busy(std::latch& busy, std::latch& until) {
 }
 
 // Its executions never wait, so it never leaves its job.
-task<> keep_executing(critical_section& cs, std::latch& busy, std::latch& until) {
+task<> keep_executing(std::latch& busy, std::latch& until) {
+  critical_section cs;
   busy.arrive_and_wait();
   while (!until.try_wait()) co_await cs.execute([] {});
 }
 
-// The same until the other worker has blocked, and then long enough to look at it.
+// By the other worker, which has `keep(busy, until)` meanwhile.
+template <class Keep>
+void check_queued_is_run_beside(Keep keep) {
+  thread_pool pool{2};
+  for (const int n : {1, 50, 5000}) {
+    std::latch busy{2};
+    std::latch ran{n};
+    async_scope posted;
+    async_scope scope{{.executor = pool}};
+    scope.spawn(keep(busy, ran));
+    scope.spawn(post_and_block_beside(pool, posted, ran, n, busy));
+    sync_wait(scope.join());
+    sync_wait(posted.join());
+  }
+}
+
+// As keep_executing until the other worker has blocked, and then long enough to look at it.
 task<> wait_for_executions(std::latch& busy, std::latch& done) {
   busy.arrive_and_wait();
   sync_wait([]() -> task<> {
@@ -193,43 +210,21 @@ TEST_SUITE("executor") {
   }
 
   TEST_CASE("thread_pool: what a blocked worker has queued is run by one that has always jobs") {
-    thread_pool pool{2};
-    for (const int n : {1, 50, 5000}) {
-      std::latch busy{2};
-      std::latch ran{n};
-      async_scope posted;
-      async_scope scope{{.executor = pool}};
-      scope.spawn(keep_busy(busy, ran));
-      scope.spawn(post_and_block_beside(pool, posted, ran, n, busy));
-      sync_wait(scope.join());
-      sync_wait(posted.join());
-    }
+    check_queued_is_run_beside(&keep_busy);
   }
 
   TEST_CASE(
       "thread_pool: what a blocked worker has queued is run where one coroutine never waits") {
-    thread_pool pool{2};
-    for (const int n : {1, 50, 5000}) {
-      critical_section cs;
-      std::latch busy{2};
-      std::latch ran{n};
-      async_scope posted;
-      async_scope scope{{.executor = pool}};
-      scope.spawn(keep_executing(cs, busy, ran));
-      scope.spawn(post_and_block_beside(pool, posted, ran, n, busy));
-      sync_wait(scope.join());
-      sync_wait(posted.join());
-    }
+    check_queued_is_run_beside(&keep_executing);
   }
 
   TEST_CASE(
       "thread_pool: what a blocked worker has forked is run where one coroutine never waits") {
     thread_pool pool{2};
-    critical_section cs;
     std::latch busy{2};
     std::latch ran{1};
     async_scope scope{{.executor = pool}};
-    scope.spawn(keep_executing(cs, busy, ran));
+    scope.spawn(keep_executing(busy, ran));
     scope.spawn(fork_and_block(busy, ran));
     sync_wait(scope.join());
   }

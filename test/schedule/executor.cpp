@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 using namespace schedule;
@@ -66,6 +67,13 @@ void run_all(detail::run_queue& mine) {
 void steal_and_run(detail::run_queue& to, detail::run_queue& from) {
   if (job* const j = to.steal_from(from)) j->run();
   run_all(to);
+}
+
+void append_making_room(detail::run_queue& mine, std::span<counted_job> jobs) {
+  for (counted_job& j : jobs) {
+    while (mine.room() == 0) mine.take()->run();
+    mine.append(&j, 1);
+  }
 }
 
 // Behind its own one.
@@ -193,10 +201,7 @@ TEST_SUITE("executor") {
       tally ran;
       std::vector<counted_job> jobs(6, counted_job(ran));
       together({[&] {
-                  for (counted_job& j : jobs) {
-                    while (mine.room() == 0) mine.take()->run();
-                    mine.append(&j, 1);
-                  }
+                  append_making_room(mine, jobs);
                   run_all(mine);
                 },
                 [&] { steal_and_run(theirs, mine); }});
@@ -246,10 +251,7 @@ TEST_SUITE("executor") {
       std::vector<counted_job> jobs(7, counted_job(ran));
       for (std::size_t i = 0; i != 4; ++i) mine.append(&jobs[i], 1);
       together({[&] {
-                  for (std::size_t i = 4; i != 6; ++i) {
-                    while (mine.room() == 0) mine.take()->run();
-                    mine.append(&jobs[i], 1);
-                  }
+                  append_making_room(mine, std::span(jobs).subspan(4, 2));
                   run_all(mine);
                 },
                 [&] { take_some_and_run(theirs, jobs[6], mine, 2); }});
