@@ -58,8 +58,7 @@ void keeper::keep(section_core& s, std::uint64_t executions) noexcept {
   const std::uint64_t epoch = word_.load(relaxed) / states + 1;
   since_.store(executions, relaxed);
   section_.store(&s, relaxed);
-  expected_ = in(epoch, kept);
-  word_.store(expected_, release);  // K3
+  word_.store(in(epoch, kept), release);  // K3
 }
 
 bool keeper::change(std::uint64_t epoch, state from, state to) noexcept {
@@ -68,20 +67,19 @@ bool keeper::change(std::uint64_t epoch, state from, state to) noexcept {
 }
 
 section_core* keeper::forget() noexcept {
-  const std::uint64_t epoch = expected_ / states;
+  const std::uint64_t epoch = word_.load(relaxed) / states;  // only its thread begins another one
   const bool mine = change(epoch, wanted, taken);
   section_core* const s = const_cast<section_core*>(section_.load(relaxed));
   open_.store(nullptr, release);  // K5
   section_.store(nullptr, relaxed);
-  expected_ = in(epoch, free);
-  word_.store(expected_, release);  // K5
+  word_.store(in(epoch, free), release);  // K5
   return mine ? s : nullptr;
 }
 
 section_core* keeper::give_up() noexcept {
   section_core* const s = const_cast<section_core*>(section_.load(relaxed));
   if (s == nullptr) return nullptr;
-  const std::uint64_t epoch = expected_ / states;
+  const std::uint64_t epoch = word_.load(relaxed) / states;
   if (change(epoch, kept, given) || change(epoch, wanted, given)) return s;
   static_cast<void>(forget());
   return nullptr;

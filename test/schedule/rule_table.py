@@ -1101,15 +1101,15 @@ WANTED = ("keeping: its times*", "keeping:*")
 rule = rules_of("include/turnstile/detail/keeper.hpp", KEPT)
 OUT, FENCE, LOOK = ("open_.store(nullptr, relaxed);\n    ",
                     "lightest_fence();                         // K1\n    ",
-                    "return word_.load(relaxed) == expected_;  // relaxed: its own")
-ENTER = OUT + FENCE + LOOK.split("  //")[0]
-SEEN = "const bool mine = word_.load(relaxed) == expected_;\n"
-rule("who enters does not look whether it is wanted", FENCE + LOOK.split("  //")[0], "return true;")
-rule("no fence between entering and looking", ENTER, OUT + LOOK.split("  //")[0])
+                    "return is_kept(word_.load(relaxed));      // relaxed: its own")
+ENTER = OUT + FENCE + LOOK.split("  //")[0].rstrip()
+SEEN = "const bool mine = is_kept(word_.load(relaxed));\n"
+rule("who enters does not look whether it is wanted", FENCE + LOOK.split("  //")[0].rstrip(), "return true;")
+rule("no fence between entering and looking", ENTER, OUT + LOOK.split("  //")[0].rstrip())
 rule("looks whether it is wanted, then enters", ENTER, SEEN + OUT + FENCE + "return mine;")
 BACK = "open_.store(&s, release);  // K2\n    "
 FENCE_OUT = "lightest_fence();          // K1\n    "
-LEAVE = BACK + FENCE_OUT + "return word_.load(relaxed) == expected_;"
+LEAVE = BACK + FENCE_OUT + "return is_kept(word_.load(relaxed));"
 rule("who leaves does not look whether it is wanted", LEAVE, BACK + "\nreturn true;")
 rule("no fence between leaving and looking", LEAVE, LEAVE.replace(FENCE_OUT, ""))
 rule("looks whether it is wanted, then leaves", LEAVE, SEEN + BACK + FENCE_OUT + "return mine;")

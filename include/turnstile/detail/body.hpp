@@ -58,13 +58,14 @@ template <class Body>
 using body_result_t = typename body_result<Body>::type;
 
 // Calls `f` as the body of an execution in `section` by the chain `requester`, on the calling thread, whose
-// state is `t`. Gives the guards that it left behind, if any.
+// state is `t` and whose chain is `before`. Gives the guards that it left behind, if any.
 template <class F>
-TURNSTILE_INLINE chain_frame* run_held(thread_state& t, const section_core& section,
-                                       chain_frame* requester, const site& at, F&& f) noexcept {
+TURNSTILE_INLINE chain_frame* run_held(thread_state& t, chain_frame* before,
+                                       const section_core& section, chain_frame* requester,
+                                       const site& at, F&& f) noexcept {
   body_frame frame{{frame_on(requester, &section, &at)}};
   chain_frame*& top = t.chain;
-  chain_frame* const before = std::exchange(top, &frame);
+  top = &frame;
   f();
   chain_frame* const after = std::exchange(top, before);
   chain_frame* const left = after == &frame ? nullptr : cut_holds(after, &frame);
@@ -75,7 +76,8 @@ TURNSTILE_INLINE chain_frame* run_held(thread_state& t, const section_core& sect
 template <class F>
 TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame* requester,
                                        const site& at, F&& f) noexcept {
-  return run_held(here(), section, requester, at, std::forward<F>(f));
+  thread_state& t = here();
+  return run_held(t, t.chain, section, requester, at, std::forward<F>(f));
 }
 
 // A body that waits, while it does.

@@ -33,34 +33,36 @@ class execution : protected section_request {
     if constexpr (may_wait) left_ = nullptr;
   }
 
-  ~execution() {
-    if (phase_ == phase::awaited && result<value>::value_just_ends) [[likely]]
-      return;
-    if (phase_ != phase::fresh && phase_ != phase::moved_from) std::destroy_at(&got_);
+  TURNSTILE_INLINE ~execution() {
+    if (phase_ != phase::awaited || !result<value>::value_just_ends) [[unlikely]]
+      end_result();
   }
 
   // awaited, or ran if it may be withdrawn: the section was idle, and the body has run. left_more: the same, and it
   // has left more behind than a value. waiting: it has arrived.
-  // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
+  // On the calling thread, whose state is `t`: bodies end on the thread that they began on. `left` is how many
+  // bodies are left in its turn, if the body has run.
   // It is phase_ in the end; awaited and ran are stored by the caller, last, because what a compiler knows of
   // memory ends where a section is left. So it knows that take and the end have nothing to look for
   // (test/instructions).
-  TURNSTILE_INLINE phase run_if_idle(thread_state& t) {
-    section_core& section = *section_;  // kept in a register
+  TURNSTILE_INLINE phase run_if_idle(thread_state& t, std::uint32_t& left) {
+    section_core& section = *section_;  // kept in a register, and so is the chain
+    chain_frame* chain = t.chain;
     const bool sent = is_sent();
     const phase then = last_phase();
     must_be_fresh();
-    if (asks_ != 0 || is_in_chain(t)) [[unlikely]] {
+    if (asks_ != 0 || is_in_chain(chain)) [[unlikely]] {
       if (checks_and_claims(t, then)) return arrive_only();
+      chain = t.chain;  // what is gone was taken from its top
     }
     if constexpr (!may_wait && section_ring::can_be_kept) {
       keeper& k = *t.keeps;
       if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
         if (then == phase::awaited) std::construct_at(&got_, unsaid{});
-        const left_by_body what = run_body(t, t.chain);
+        const left_by_body what = run_body(t, chain, chain);
         must_be_fresh();  // the body may have got hold of this
         const bool is_all = is_all_a_value(what);
-        section.leave_kept(k, t);
+        left = section.leave_kept(k, t);
         return is_all ? then : phase::left_more;
       }
     }
@@ -73,8 +75,9 @@ class execution : protected section_request {
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
-        const bool is_all = is_all_a_value(run_body(t, t.chain));
+        const bool is_all = is_all_a_value(run_body(t, chain, chain));
         section.leave(line, t);
+        left = t.left_in_turn;
         return is_all ? then : phase::left_more;
       }
     }
@@ -148,6 +151,9 @@ class execution : protected section_request {
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
+  TURNSTILE_COLD void end_result() noexcept {
+    if (phase_ != phase::fresh && phase_ != phase::moved_from) std::destroy_at(&got_);
+  }
   TURNSTILE_INLINE void note_awaited(phase then) noexcept {
     phase_ = then;
     std::construct_at(&got_);
@@ -157,7 +163,7 @@ class execution : protected section_request {
   // as before.
   TURNSTILE_COLD bool checks_and_claims(const thread_state& t, phase then) {
     note_awaited(then);
-    if (is_in_chain(t)) check_chain();
+    if (is_in_chain(t.chain)) check_chain();
     if (claim_uses()) return true;
     phase_ = phase::fresh;
     return false;
@@ -172,9 +178,10 @@ class execution : protected section_request {
     chain_frame* guards;
     bool has_value;  // false: it threw
   };
-  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* requester) noexcept {
+  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* before,
+                                         chain_frame* requester) noexcept {
     left_by_body what{nullptr, false};
-    what.guards = run_held(t, *section_, requester, at_, [this, &what] {
+    what.guards = run_held(t, before, *section_, requester, at_, [this, &what] {
       what.has_value = got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
     });
     return what;
@@ -202,7 +209,8 @@ class execution : protected section_request {
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {
-      self.left_ = self.run_body(here(), self.chain_).guards;
+      thread_state& t = here();
+      self.left_ = self.run_body(t, t.chain, self.chain_).guards;
       return outcome::finished;
     }
   }

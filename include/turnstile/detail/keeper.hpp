@@ -95,13 +95,13 @@ class alignas(cache_line) keeper {
   TURNSTILE_INLINE bool enter() noexcept {
     open_.store(nullptr, relaxed);
     lightest_fence();                         // K1
-    return word_.load(relaxed) == expected_;  // relaxed: its own, or it will not go in
+    return is_kept(word_.load(relaxed));      // relaxed: its own, or it will not go in
   }
   // True: it is still kept. False: forget. The section may be gone then.
   TURNSTILE_INLINE bool leave(section_core& s) noexcept {
     open_.store(&s, release);  // K2
     lightest_fence();          // K1
-    return word_.load(relaxed) == expected_;
+    return is_kept(word_.load(relaxed));
   }
   // As the owner of `s`, by who keeps nothing: from now on it is inside, and goes out by leave.
   void keep(section_core& s, std::uint64_t executions) noexcept;
@@ -135,15 +135,16 @@ class alignas(cache_line) keeper {
   std::uint16_t number() const noexcept;
 
  private:
-  enum state : std::uint64_t { free, kept, wanted, taken, given };
+  // One bit says whether it is kept; what is `open` to its thread is of the epoch that its thread has begun.
+  enum state : std::uint64_t { free = 0, kept = 1, wanted = 2, taken = 4, given = 6 };
   static constexpr std::uint64_t states = 8;
   static std::uint64_t in(std::uint64_t epoch, state s) noexcept { return epoch * states + s; }
+  static bool is_kept(std::uint64_t word) noexcept { return (word & kept) != 0; }
 
   bool change(std::uint64_t epoch, state from, state to) noexcept;
 
   atomic<const section_core*> open_{nullptr};
   atomic<std::uint64_t> word_{0};
-  guarded<std::uint64_t> expected_{0};  // the word while it is kept; only its thread
   atomic<const section_core*> section_{nullptr};  // that is kept, wanted or taken
   // Judging by them is all that is done with the following; only its thread writes them.
   atomic<std::uint64_t> since_{0};        // executions of the section when it was kept

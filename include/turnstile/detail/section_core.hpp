@@ -175,10 +175,13 @@ class section_core : private job {
     stop_keeping(k);
     return false;
   }
-  TURNSTILE_INLINE void leave_kept(keeper& k, thread_state& t) noexcept {
-    count_execution(t);
-    if (!k.leave(*this)) [[unlikely]]
-      stop_keeping(k);
+  // How many bodies are left in the thread's turn.
+  TURNSTILE_INLINE std::uint32_t leave_kept(keeper& k, thread_state& t) noexcept {
+    const std::uint32_t left = count_execution(t);
+    if (k.leave(*this)) [[likely]]
+      return left;
+    stop_keeping(k);
+    return t.left_in_turn;
   }
   // Before the calling thread asks for it in any other way.
   void stop_keeping_here() noexcept {
@@ -272,9 +275,11 @@ class section_core : private job {
   // Without memory for what few sections have it is not counted.
   void count_refusal() noexcept;
   void count_withdrawal() const;
-  TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
-    --t.left_in_turn;  // next to the chain, which was just put back: see section_request
-    add_one(executions_);  // one writer: the owner
+  // How many bodies are left in the thread's turn.
+  TURNSTILE_INLINE std::uint32_t count_execution(thread_state& t = here()) noexcept {
+    const std::uint32_t left = --t.left_in_turn;  // next to the chain, which was just put back: see section_request
+    add_one(executions_);                         // one writer: the owner
+    return left;
   }
 
   bool add_closer(stand_in& s) noexcept;  // false: closed already

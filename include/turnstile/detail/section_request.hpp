@@ -47,19 +47,16 @@ class section_request : protected suspended<request> {
     other.phase_ = phase::moved_from;
   }
 
-  ~section_request() {
-    if (phase_ == phase::awaited) [[likely]]
-      return;
-    if (phase_ == phase::waiting) [[unlikely]]
-      destroyed_while_waiting();
-    if (withdraws()) std::destroy_at(&asked_);
+  TURNSTILE_INLINE ~section_request() {
+    if (phase_ != phase::awaited) [[unlikely]]
+      end_request();
   }
 
   // Before anything is claimed. Throws what refuses the request.
   void begin() {
     must_be_fresh();
     phase_ = last_phase();
-    if (is_in_chain(here())) [[unlikely]]
+    if (is_in_chain(here().chain)) [[unlikely]]
       check_chain();
   }
   void must_be_fresh() const noexcept {
@@ -74,8 +71,7 @@ class section_request : protected suspended<request> {
   }
   // What phase_ becomes as soon as it is awaited, and in the end.
   phase last_phase() const noexcept { return withdraws() ? phase::ran : phase::awaited; }
-  static bool is_in_chain(const thread_state& t) noexcept {
-    const chain_frame* const top = t.chain;
+  static bool is_in_chain(const chain_frame* top) noexcept {
     return top != nullptr && top->mask != 0;
   }
 
@@ -308,6 +304,11 @@ class section_request : protected suspended<request> {
   };
 
  private:
+  TURNSTILE_COLD void end_request() noexcept {
+    if (phase_ == phase::waiting) [[unlikely]]
+      destroyed_while_waiting();
+    if (withdraws()) std::destroy_at(&asked_);
+  }
   // What the section has claimed stays claimed: only who records wants to hear it again.
   TURNSTILE_INLINE void declare(const resource_list& uses) noexcept {
     if (section_->recorded() || !uses.claimed_by(section_->id())) [[unlikely]]

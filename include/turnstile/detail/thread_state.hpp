@@ -39,7 +39,7 @@ struct written_here {
 
 extern constinit keeper keeps_nothing;
 
-struct thread_state {
+struct alignas(cache_line) thread_state {
   chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
   keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
   std::uint32_t last_in_turn = bodies_in_a_turn - 1;  // after so many bodies one more, and others get a turn here
@@ -207,8 +207,8 @@ inline worker* home_worker() noexcept {
 bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
-inline bool turn_is_over(const thread_state& t = here()) noexcept {
-  if (static_cast<std::int32_t>(t.left_in_turn) >= 0) [[likely]]
+inline bool turn_is_over(std::uint32_t left_in_turn = here().left_in_turn) noexcept {
+  if (static_cast<std::int32_t>(left_in_turn) >= 0) [[likely]]
     return false;
   begin_turn();
   return others_wait_here();
