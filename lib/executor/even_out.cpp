@@ -21,6 +21,9 @@ namespace {
 // How many a worker looks at then; each look may bring three lines over.
 constexpr std::uint32_t looks_at_once = 8;
 
+// In so many looks who has stood still makes up for it: in the first it begins to judge the others' pace.
+constexpr std::uint8_t looks_to_make_up = 4;
+
 // None of them runs now. Moving hid them for a moment, so somebody is woken, as if they were new
 // (run_queue.hpp, Q3).
 void keep_moved(worker& w, const auto& moved, sleepers& idle) noexcept {
@@ -44,7 +47,8 @@ void take_share(worker& w, worker& from, sleepers& idle) noexcept {
   const steady_clock::time_point now = steady_clock::now();
   if (!from.has_backlog()) return seen.note_nothing_waits(now);
   const std::size_t n =
-      seen.share(from.tick.load(relaxed), from.work(), from.waiting(), w.waiting(), now);
+      seen.share(from.tick.load(relaxed), from.work(), from.waiting(), w.waiting(),
+                 w.makes_up != 0, now);
   if (seen.stands_still()) {
     if (job* const fork = from.forks.steal()) {
       keep_moved(w, injector::chain{fork, fork, 1}, idle);
@@ -56,7 +60,12 @@ void take_share(worker& w, worker& from, sleepers& idle) noexcept {
 
 }  // namespace
 
-void even_out(worker& w, std::span<worker> all, sleepers& idle) noexcept {
+void even_out(worker& w, std::span<worker> all, bool was_late, sleepers& idle) noexcept {
+  if (was_late) {
+    w.makes_up = looks_to_make_up;
+  } else if (w.makes_up != 0) {
+    --w.makes_up;
+  }
   const auto n = static_cast<std::uint32_t>(all.size());
   for (std::uint32_t i = 0; i != std::min(looks_at_once, n); ++i) {
     worker& other = all[w.next_look];

@@ -13,7 +13,7 @@
 namespace turnstile::detail {
 
 // By the worker itself; `all` are those of its pool. Looks at some of them, the next time at the next ones.
-void even_out(worker& w, std::span<worker> all, sleepers& idle) noexcept;
+void even_out(worker& w, std::span<worker> all, bool was_late, sleepers& idle) noexcept;
 
 // A coroutine that never has to queue may be the only one here, while others wait elsewhere. But it goes
 // behind what is taken, and so nothing is where somebody waits for it: who waits in line for what it holds,

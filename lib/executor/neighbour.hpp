@@ -4,7 +4,8 @@
 // looks at the others now and then, and takes
 //   half of what is queued at one that stands still, its mail and a fork: the system has taken its core away, or
 //   its job is long;
-//   half of what it has had too much for a while, from one that is calm (pace.hpp).
+//   half of what it has had too much for a while, from one that is calm (pace.hpp). Who has stood still itself, and
+//   has lost what waited there to the others, takes that at once.
 // While a section has a long line, queues run empty and fill again within some 100 us. What has been there all the
 // while is what counts: without that, coroutines move all the time (README.md, Decisions).
 #pragma once
@@ -30,31 +31,36 @@ class now_and_then {
     const std::int64_t wanted = every_ * steady_clock::duration(interval) / took;
     every_ = left_ = std::clamp<std::int64_t>(wanted, 1, std::min(every_ * 2, longest));
     last_ = now;
+    was_late_ = took >= late;
     return true;
   }
+  // Its thread stood still, or had nothing to do, since it came the last time but one.
+  bool was_late() const noexcept { return was_late_; }
 
  private:
+  static constexpr std::chrono::microseconds late{500};
   static constexpr std::chrono::microseconds interval{100};
   static constexpr std::int64_t longest = limit(256, 1);  // what comes may grow long meanwhile
 
   std::int64_t every_ = 1;
   std::int64_t left_ = 1;
   steady_clock::time_point last_{};
+  bool was_late_ = false;
 };
 
 class neighbour {
  public:
   pace pace_there;
 
-  // How many of the jobs `there` should come here, where `here` are.
+  // How many of the jobs `there` should come here, where `here` are. At once: of a surplus that is no older, too.
   std::size_t share(std::uint32_t jobs_begun, const work_done& work, std::size_t there,
-                    std::size_t here, steady_clock::time_point now) noexcept {
+                    std::size_t here, bool at_once, steady_clock::time_point now) noexcept {
     note_done(jobs_begun + work.requests, now);
     if (stands_still_) {
       has_surplus_ = false;
       return there - there / 2;
     }
-    const std::size_t surplus = lasting_surplus(there, here, now);
+    const std::size_t surplus = lasting_surplus(there, here, at_once, now);
     if (surplus == 0 || !is_calm(work, now)) return 0;
     has_surplus_ = false;
     return surplus / 2;
@@ -80,7 +86,7 @@ class neighbour {
     done_ = done;
   }
 
-  std::size_t lasting_surplus(std::size_t there, std::size_t here,
+  std::size_t lasting_surplus(std::size_t there, std::size_t here, bool at_once,
                               steady_clock::time_point now) noexcept {
     if (there <= here + here / 4 + 1) {
       has_surplus_ = false;
@@ -92,7 +98,7 @@ class neighbour {
       least_ = there - here;
     }
     least_ = std::min(least_, there - here);
-    return now - surplus_since_ >= long_for_a_surplus ? least_ : 0;
+    return at_once || now - surplus_since_ >= long_for_a_surplus ? least_ : 0;
   }
 
   // Who has not looked for long does not know.

@@ -167,7 +167,7 @@ class pool_core {
   job* job_for_fairness(worker& w) noexcept {
     const std::uint32_t tick = w.tick.load(relaxed) + 1;
     w.tick.store(tick, relaxed);
-    if (w.looks.comes()) even_out(w, workers_, sleepers_);
+    if (w.looks.comes()) even_out(w, workers_, w.looks.was_late(), sleepers_);
     const std::uint32_t at = tick % own_jobs_at_a_stretch;
     if (at == 0) {
       static_cast<void>(devices());  // what they have done is not held up by our own jobs
@@ -181,7 +181,7 @@ class pool_core {
   // Asked on each turn of a coroutine that need not suspend.
   bool gets_others_jobs(worker& w) noexcept {
     if (!w.turns.comes() || !may_go_behind_others(here())) return false;
-    even_out(w, workers_, sleepers_);
+    even_out(w, workers_, w.turns.was_late(), sleepers_);
     return w.has_backlog();
   }
 
@@ -283,7 +283,7 @@ class pool_core {
         look = 0;
       } else if (busy) {
         // Look again soon, in case that worker's jobs grow long, but leave it and the core alone.
-        sleep_for(nap);
+        take_nap(nap);
         nap = std::min(nap * 2, longest_nap);
         look = 0;
       } else {
@@ -291,6 +291,12 @@ class pool_core {
       }
     }
     return nullptr;
+  }
+
+  // Many who nap take turns to look: waking up takes the core from somebody, where threads are more than cores.
+  void take_nap(std::chrono::microseconds nap) noexcept {
+    sleep_for(nap * (napping_.fetch_add(1, relaxed) + 1));
+    napping_.fetch_sub(1, relaxed);
   }
 
   // True: look again soon. Found what it waited for, it has as long again.
@@ -317,6 +323,7 @@ class pool_core {
   std::vector<worker> workers_;
   injector injector_;
   sleepers sleepers_;
+  atomic<std::uint32_t> napping_{0};
   atomic<std::uint32_t> started_{0};  // relaxed: read by who has seen stopping_, which comes after
   atomic<bool> stopping_{false};
 };

@@ -31,6 +31,7 @@ struct worker {
   std::uint32_t next_look = 0;    // whose queue to look at next
   now_and_then looks;             // of jobs
   now_and_then turns;             // of a coroutine that need not suspend
+  std::uint8_t makes_up = 0;      // in so many looks it takes its share at once
   std::vector<neighbour> others;  // how this one sees them, by index
   fork_stack forks;
   run_queue queue;

@@ -1,0 +1,88 @@
+// neighbour.cpp - how much of what waits at another worker a worker takes, and when it looks.
+
+#include "executor/neighbour.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <doctest/doctest.h>
+
+using namespace std::chrono_literals;
+using turnstile::detail::neighbour;
+using turnstile::detail::now_and_then;
+using turnstile::detail::steady_clock;
+
+namespace {
+
+// One that goes on with its jobs, and is looked at every 100 us: calm, 1 us a body.
+class busy_one {
+ public:
+  std::size_t share(std::size_t there, std::size_t here, bool at_once = false) {
+    now_ += 100us;
+    done_ += 100;
+    return seen_.share(done_, {done_, 0}, there, here, at_once, now_);
+  }
+  // The same, of one that has done nothing since the last time.
+  std::size_t share_of_stopped(std::size_t there, std::size_t here) {
+    now_ += 100us;
+    return seen_.share(done_, {done_, 0}, there, here, false, now_);
+  }
+  // What is given in the end, and after how many looks; 0 if it is nothing.
+  std::size_t first_share(std::size_t there, std::size_t here, int& looks) {
+    for (looks = 1; looks != 100; ++looks) {
+      if (const std::size_t n = share(there, here); n != 0) return n;
+    }
+    return 0;
+  }
+
+ private:
+  neighbour seen_;
+  std::uint32_t done_ = 0;
+  steady_clock::time_point now_{1h};
+};
+
+}  // namespace
+
+TEST_SUITE("executor") {
+  TEST_CASE("neighbour: half of a surplus is taken once it has lasted for 2 ms") {
+    busy_one there;
+    int looks = 0;
+    CHECK(there.first_share(110, 10, looks) == 50);
+    CHECK(looks == 22);  // one more, to know how fast it is
+  }
+
+  TEST_CASE("neighbour: of a surplus the least that was there all the while counts") {
+    busy_one there;
+    CHECK(there.share(110, 10) == 0);
+    CHECK(there.share(30, 10) == 0);
+    int looks = 0;
+    CHECK(there.first_share(110, 10, looks) == 10);
+  }
+
+  TEST_CASE("neighbour: a quarter more and one is no surplus") {
+    busy_one there;
+    int looks = 0;
+    CHECK(there.first_share(51, 40, looks) == 0);
+    CHECK(there.first_share(52, 40, looks) == 6);
+  }
+
+  TEST_CASE("neighbour: who has stood still itself need not wait for that, but knows whether it is calm there") {
+    busy_one there;
+    CHECK(there.share(110, 10, true) == 0);
+    CHECK(there.share(110, 10, true) == 50);
+  }
+
+  TEST_CASE("neighbour: half of what waits at one that stands still is taken at once") {
+    busy_one there;
+    CHECK(there.share(9, 10) == 0);
+    CHECK(there.share_of_stopped(9, 10) == 5);
+    CHECK(there.share_of_stopped(1, 10) == 1);
+  }
+
+  TEST_CASE("now_and_then: comes every time at first, and says that a long time has gone by") {
+    now_and_then looks;
+    CHECK(looks.comes());
+    CHECK(looks.was_late());  // the clock has gone on since it began
+    CHECK(looks.comes());
+  }
+}
