@@ -26,12 +26,14 @@ class Executable:
         said = self._run(["--context", f"--round_ms={round_ms}"])
         return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
 
-    def round(self, round_ms, only):
-        """Measures every case once. Gives Google Benchmark's report, empty if no case matches."""
+    def round(self, round_ms, only, shares):
+        """Measures every case once, and the clients' shares if asked to. Gives Google Benchmark's report, empty if
+        no case matches."""
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "round.json"
             self._run([f"--round_ms={round_ms}", f"--benchmark_filter={only}",
-                       f"--benchmark_out={out}", "--benchmark_out_format=json"])
+                       f"--benchmark_out={out}", "--benchmark_out_format=json",
+                       *(["--shares"] if shares else [])])
             text = out.read_text(encoding="utf-8") if out.exists() else ""
         return json.loads(text)["benchmarks"] if text else []
 

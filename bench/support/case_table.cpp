@@ -45,6 +45,11 @@ double& round_milliseconds() {
   return length;
 }
 
+bool& measures_shares() {
+  static bool asked = false;
+  return asked;
+}
+
 void refuse(benchmark::State& state, const char* why) {
   refused = true;
   state.SkipWithError(why);

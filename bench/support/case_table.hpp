@@ -29,6 +29,9 @@ void register_cases();
 // The length of a round that the command line asked for.
 double& round_milliseconds();
 
+// Whether it asked for the clients' shares, which take a run of their own.
+bool& measures_shares();
+
 // Ends the case, and in the end the program, with an error.
 void refuse(benchmark::State& state, const char* why);
 bool any_refused();

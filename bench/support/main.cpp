@@ -48,6 +48,8 @@ bool take_own_arguments(int& argc, char** argv) {
     const std::string_view argument = argv[i];
     if (argument == "--context") {
       only_context = true;
+    } else if (argument == "--shares") {
+      bench::measures_shares() = true;
     } else if (argument.starts_with(round_ms)) {
       bench::round_milliseconds() = std::strtod(argv[i] + round_ms.size(), nullptr);
     } else {

@@ -110,8 +110,8 @@ void measure(benchmark::State& state, const shape& s) {
       Client::report(state, round.clients);
     }
     if constexpr (shares_matter<Client>) {
-      if (s.clients > 1) {
-        const fairness fair = fairness_of<Client>(contender, s, std::max(turns, enough_to_share));
+      if (s.clients > 1 && measures_shares()) {
+        const fairness fair = fairness_of<Client>(contender, s, turns_to_share(turns));
         if (!fair.right) return refuse(state, "wrong answer: an update was lost");
         state.counters["jain"] = fair.index;
       }
