@@ -34,8 +34,11 @@ class execution : protected section_request {
   }
 
   TURNSTILE_INLINE ~execution() {
-    if (phase_ != phase::awaited || !result<value>::value_just_ends) [[unlikely]]
-      end_result();
+    if (phase_ != phase::awaited) [[unlikely]] {
+      end_late();
+    } else if constexpr (!result<value>::value_just_ends) {
+      std::destroy_at(&got_);
+    }
   }
 
   // awaited, or ran if it may be withdrawn: the section was idle, and the body has run. left_more: the same, and it
@@ -46,20 +49,18 @@ class execution : protected section_request {
   // memory ends where a section is left. So it knows that take and the end have nothing to look for
   // (test/instructions).
   TURNSTILE_INLINE phase run_if_idle(thread_state& t, std::uint32_t& left) {
-    section_core& section = *section_;  // kept in a register, and so is the chain
-    chain_frame* chain = t.chain;
+    section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
     must_be_fresh();
-    if (asks_ != 0 || is_in_chain(chain)) [[unlikely]] {
+    if (asks_ != 0 || is_in_chain(t.chain)) [[unlikely]] {
       if (checks_and_claims(t, then)) return arrive_only();
-      chain = t.chain;  // what is gone was taken from its top
     }
     if constexpr (!may_wait && section_ring::can_be_kept) {
       keeper& k = *t.keeps;
       if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
         if (then == phase::awaited) std::construct_at(&got_, unsaid{});
-        const left_by_body what = run_body(t, chain, chain);
+        const left_by_body what = run_body(t, t.chain);
         must_be_fresh();  // the body may have got hold of this
         const bool is_all = is_all_a_value(what);
         left = section.leave_kept(k, t);
@@ -75,7 +76,7 @@ class execution : protected section_request {
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
-        const bool is_all = is_all_a_value(run_body(t, chain, chain));
+        const bool is_all = is_all_a_value(run_body(t, t.chain));
         section.leave(line, t);
         left = t.left_in_turn;
         return is_all ? then : phase::left_more;
@@ -151,8 +152,10 @@ class execution : protected section_request {
   chain_frame*& left_behind() noexcept { return left_; }
 
  private:
-  TURNSTILE_COLD void end_result() noexcept {
+  // Whatever has become of it.
+  void end_late() noexcept {
     if (phase_ != phase::fresh && phase_ != phase::moved_from) std::destroy_at(&got_);
+    end_request();
   }
   TURNSTILE_INLINE void note_awaited(phase then) noexcept {
     phase_ = then;
@@ -178,10 +181,9 @@ class execution : protected section_request {
     chain_frame* guards;
     bool has_value;  // false: it threw
   };
-  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* before,
-                                         chain_frame* requester) noexcept {
+  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* requester) noexcept {
     left_by_body what{nullptr, false};
-    what.guards = run_held(t, before, *section_, requester, at_, [this, &what] {
+    what.guards = run_held(t, t.chain, *section_, requester, at_, [this, &what] {
       what.has_value = got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
     });
     return what;
@@ -209,8 +211,7 @@ class execution : protected section_request {
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {
-      thread_state& t = here();
-      self.left_ = self.run_body(t, t.chain, self.chain_).guards;
+      self.left_ = self.run_body(here(), self.chain_).guards;
       return outcome::finished;
     }
   }

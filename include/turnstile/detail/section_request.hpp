@@ -52,6 +52,14 @@ class section_request : protected suspended<request> {
       end_request();
   }
 
+  // What is left to be done for one that was not awaited, or not only that.
+  void end_request() noexcept {
+    if (phase_ == phase::waiting) [[unlikely]]
+      destroyed_while_waiting();
+    if (withdraws()) std::destroy_at(&asked_);
+    phase_ = phase::awaited;
+  }
+
   // Before anything is claimed. Throws what refuses the request.
   void begin() {
     must_be_fresh();
@@ -304,11 +312,6 @@ class section_request : protected suspended<request> {
   };
 
  private:
-  TURNSTILE_COLD void end_request() noexcept {
-    if (phase_ == phase::waiting) [[unlikely]]
-      destroyed_while_waiting();
-    if (withdraws()) std::destroy_at(&asked_);
-  }
   // What the section has claimed stays claimed: only who records wants to hear it again.
   TURNSTILE_INLINE void declare(const resource_list& uses) noexcept {
     if (section_->recorded() || !uses.claimed_by(section_->id())) [[unlikely]]
