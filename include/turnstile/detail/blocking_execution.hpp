@@ -5,7 +5,6 @@
 #include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/execution.hpp>
 
-#include <cstdint>
 #include <utility>
 
 namespace turnstile::detail {
@@ -35,8 +34,7 @@ class blocking_execution : private execution<Body> {
   // Whoever is served here, and has no executor, goes on before this thread may block.
   TURNSTILE_INLINE auto run_if_idle() {
     const trampoline before_it(true);
-    std::uint32_t left_in_turn;  // nobody waits for it: others have no turn on this thread
-    return base::run_if_idle(here(), left_in_turn);
+    return base::run_if_idle(here());
   }
 
   void wait() {

@@ -5,7 +5,6 @@
 #include <turnstile/detail/execution.hpp>
 
 #include <coroutine>
-#include <cstdint>
 #include <utility>
 
 namespace turnstile::detail {
@@ -23,10 +22,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
   execute_awaiter(execute_awaiter &&) = default;
 
   TURNSTILE_INLINE bool await_ready() {
-    std::uint32_t left_in_turn = 0;
-    const auto then = this->run_if_idle(here(), left_in_turn);
+    thread_state& t = here();
+    const auto then = this->run_if_idle(t);
     if (then == base::phase::waiting || then == base::phase::left_more) return false;
-    if (turn_is_over(left_in_turn)) [[unlikely]] {
+    if (turn_is_over(t)) [[unlikely]] {
       this->goes_on_later();
       return false;
     }

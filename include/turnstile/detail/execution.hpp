@@ -43,12 +43,11 @@ class execution : protected section_request {
 
   // awaited, or ran if it may be withdrawn: the section was idle, and the body has run. left_more: the same, and it
   // has left more behind than a value. waiting: it has arrived.
-  // On the calling thread, whose state is `t`: bodies end on the thread that they began on. `left` is how many
-  // bodies are left in its turn, if the body has run.
+  // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
   // It is phase_ in the end; awaited and ran are stored by the caller, last, because what a compiler knows of
   // memory ends where a section is left. So it knows that take and the end have nothing to look for
   // (test/instructions).
-  TURNSTILE_INLINE phase run_if_idle(thread_state& t, std::uint32_t& left) {
+  TURNSTILE_INLINE phase run_if_idle(thread_state& t) {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
@@ -63,7 +62,7 @@ class execution : protected section_request {
         const left_by_body what = run_body(t, t.chain);
         must_be_fresh();  // the body may have got hold of this
         const bool is_all = is_all_a_value(what);
-        left = section.leave_kept(k, t);
+        section.leave_kept(k, t);
         return is_all ? then : phase::left_more;
       }
     }
@@ -78,7 +77,6 @@ class execution : protected section_request {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
         const bool is_all = is_all_a_value(run_body(t, t.chain));
         section.leave(line, t);
-        left = t.left_in_turn;
         return is_all ? then : phase::left_more;
       }
     }

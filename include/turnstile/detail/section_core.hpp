@@ -175,13 +175,10 @@ class section_core : private job {
     stop_keeping(k);
     return false;
   }
-  // How many bodies are left in the thread's turn.
-  TURNSTILE_INLINE std::uint32_t leave_kept(keeper& k, thread_state& t) noexcept {
-    const std::uint32_t left = count_execution(t);
-    if (k.leave(*this)) [[likely]]
-      return left;
-    stop_keeping(k);
-    return t.left_in_turn;
+  TURNSTILE_INLINE void leave_kept(keeper& k, thread_state& t) noexcept {
+    count_execution(t);
+    if (!k.leave(*this)) [[unlikely]]
+      stop_keeping(k);
   }
   // Before the calling thread asks for it in any other way.
   void stop_keeping_here() noexcept {
@@ -275,11 +272,9 @@ class section_core : private job {
   // Without memory for what few sections have it is not counted.
   void count_refusal() noexcept;
   void count_withdrawal() const;
-  // How many bodies are left in the thread's turn.
-  TURNSTILE_INLINE std::uint32_t count_execution(thread_state& t = here()) noexcept {
-    const std::uint32_t left = --t.left_in_turn;  // next to the chain, which was just put back: see section_request
-    add_one(executions_);                         // one writer: the owner
-    return left;
+  TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
+    --t.left_in_turn;  // next to the chain, which was just put back: see section_request
+    add_one(executions_);  // one writer: the owner
   }
 
   bool add_closer(stand_in& s) noexcept;  // false: closed already

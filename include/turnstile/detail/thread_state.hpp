@@ -207,8 +207,8 @@ inline worker* home_worker() noexcept {
 bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
-inline bool turn_is_over(std::uint32_t left_in_turn = here().left_in_turn) noexcept {
-  if (static_cast<std::int32_t>(left_in_turn) >= 0) [[likely]]
+inline bool turn_is_over(const thread_state& t = here()) noexcept {
+  if (static_cast<std::int32_t>(t.left_in_turn) >= 0) [[likely]]
     return false;
   begin_turn();
   return others_wait_here();
