@@ -132,6 +132,8 @@ GOALS = (
          {}, "us", "p999_us"),
     Goal("a million sections made and used once, executions each", 20, "creation", {}, "times",
          "executions"),
+    Goal("the same in memory that the program has had before", 20, "creation", {}, "times",
+         "executions_again"),
     Goal("a million sections, bytes each", 256, "creation", {}, "bytes", "bytes_per_section"),
     *(Goal(f"{question} on 2 threads, time of oneTBB's task_group", 1.5, question, {},
            other="tbb_task_group") for question in ("fib", "skynet")),

@@ -145,6 +145,10 @@ VIEWS = (
     View("creation", "A million new sections, in executions",
          "The same divided by what an execution takes that one client repeats in one section.",
          rows=(), marks=(Mark("executions", "", "o"),), unit="executions per section", ratios=False),
+    View("creation", "A million sections in memory that the program has had before, in executions",
+         "The same once more, without asking the system for memory, which clears every page of it first.",
+         rows=(), marks=(Mark("executions_again", "", "o"),), unit="executions per section",
+         ratios=False),
     *(View("bounded_buffer", f"Bounded buffer, room for {capacity}",
            "Half of the N clients produce, half consume: the time for each item. Ours and Asio's "
            "share two threads; the mutex has two condition variables, and each client a thread.",
