@@ -144,7 +144,7 @@ class pool_core {
     here().as_worker = &w;
     here().crowded = []() noexcept {
       worker& me = *here().as_worker;
-      return me.has_backlog() || me.pool->injector_.size() != 0 || me.pool->gets_others_jobs(me);
+      return me.pool->ends_turn(me);
     };
     while (job* const j = next_job(w)) {
       j->run();  // j may be gone
@@ -167,7 +167,10 @@ class pool_core {
   job* job_for_fairness(worker& w) noexcept {
     const std::uint32_t tick = w.tick.load(relaxed) + 1;
     w.tick.store(tick, relaxed);
-    if (w.looks.comes()) even_out(w, workers_, w.looks.was_late(), sleepers_);
+    if (w.looks.comes()) {
+      w.turn.measure();
+      even_out(w, workers_, w.looks.was_late(), sleepers_);
+    }
     const std::uint32_t at = tick % own_jobs_at_a_stretch;
     if (at == 0) {
       static_cast<void>(devices());  // what they have done is not held up by our own jobs
@@ -178,7 +181,16 @@ class pool_core {
     return oldest ? w.forks.steal() : own_job(w);
   }
 
-  // Asked on each turn of a coroutine that need not suspend.
+  // Asked at the end of each turn of a coroutine that need not suspend. False: nobody else waits here.
+  bool ends_turn(worker& w) noexcept {
+    if (!w.has_backlog() && injector_.size() == 0 && !gets_others_jobs(w)) return false;
+    if (w.turn.measures()) {
+      thread_state& t = here();
+      t.turn = w.turn.after(t.turn, w.tick.load(relaxed), steady_clock::now());
+    }
+    return true;
+  }
+
   bool gets_others_jobs(worker& w) noexcept {
     if (!w.turns.comes() || !may_go_behind_others(here())) return false;
     even_out(w, workers_, w.turns.was_late(), sleepers_);

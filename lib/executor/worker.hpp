@@ -10,6 +10,7 @@
 #include "executor/pace.hpp"
 #include "executor/run_queue.hpp"
 #include "executor/sleepers.hpp"
+#include "executor/turn_length.hpp"
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -31,6 +32,7 @@ struct worker {
   std::uint32_t next_look = 0;    // whose queue to look at next
   now_and_then looks;             // of jobs
   now_and_then turns;             // of a coroutine that need not suspend
+  turn_length turn;               // of the same, if others wait
   std::uint8_t makes_up = 0;      // in so many looks it takes its share at once
   std::vector<neighbour> others;  // how this one sees them, by index
   fork_stack forks;

@@ -20,7 +20,7 @@ class timer;
 struct token_pin;
 struct worker;
 
-// How many bodies may run on a thread before coroutines that need not suspend give others a turn: the
+// How many bodies may run on a thread, at most, before coroutines that need not suspend give others a turn: the
 // same as a drain's budget.
 inline constexpr std::uint32_t bodies_in_a_turn = 32;
 
@@ -62,6 +62,7 @@ struct alignas(cache_line) thread_state {
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
   std::uint8_t contended = 0;  // for so many turns of bodies it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
+  std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
   spare_frames frames;                   // of coroutines, that this thread has freed
 
@@ -193,7 +194,7 @@ inline constexpr std::uint8_t turns_after_contention = 4;
 
 inline void begin_turn() noexcept {
   thread_state& t = here();
-  constexpr std::uint32_t left = bodies_in_a_turn - 1;
+  const std::uint32_t left = t.turn - 1u;
   t.last_in_turn = t.bodies() + left;
   t.left_in_turn = left;
 }
