@@ -4,9 +4,11 @@ import html
 import pathlib
 import re
 
-from . import goals, grid, plots
+from . import field, goals, grid, plots
 from .questions import VIEWS
 from .results import is_ours
+
+FIELD = "Where the field is ahead"
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
 
@@ -31,10 +33,12 @@ READING_BEFORE_AFTER = (
 def write(path, context, results):
     views = [(view, shown) for view in VIEWS if (shown := grid.of(view, results)).cases]
     header, rows = goals.table(results)
-    titles = [*(["Goals"] if rows else []), *(view.title for view, _ in views)]
+    standings = field.standings(results)
+    titles = [*(["Goals"] if rows else []), *([FIELD] if standings else []),
+              *(view.title for view, _ in views)]
     _write(path, "turnstile, compared", titles,
            [_paragraph(_goals_met(header, rows)) if rows else "", _facts(context),
-            _paragraph(READING), _contents(titles), _goals(header, rows),
+            _paragraph(READING), _contents(titles), _goals(header, rows), _field(standings),
             *(_section(view, shown, results) for view, shown in views)])
 
 
@@ -119,6 +123,16 @@ def _goal_cell(text):
     verdicts = {"not met": "missed", "met": "met"}
     kind = next((kind for verdict, kind in verdicts.items() if text.endswith(verdict)), "plain")
     return f"<td class={kind}>{html.escape(text)}</td>"
+
+
+def _field(standings):
+    if not standings:
+        return ""
+    rows = [_row(name, False, cells) for name, *cells in map(field.Lead.row, field.leads(standings))]
+    table = (f"<div class=wide><table class=leads>{_header(field.HEADER)}"
+             f"{_part('', len(field.HEADER), rows)}</table></div>")
+    return (f"<section>{_heading(FIELD)}{_paragraph(field.summary(standings))}"
+            f"{_paragraph(field.READING)}{table if rows else ''}</section>")
 
 
 def _section(view, shown, results):

@@ -127,13 +127,20 @@ class Results:
 
     def against_mutex(self, case, counter="ns_per_op"):
         """Each round's own ratio, so that a slow minute of the machine touches both sides."""
-        return self._against(case, lambda ours: case.reference(f"{ours['against']:.0f}"), counter)
+        threads = self.range(case, "against")
+        return self._against(case, case.reference(f"{threads.median:.0f}"), counter) if threads else None
 
     def against(self, case, other, **letters):
         """As against_mutex, with another contender's case of the same letters but for these."""
         changed = tuple(sorted(dict(case.letters, **letters).items()))
-        beside = dataclasses.replace(case, contender=other, letters=changed)
-        return self._against(case, lambda _: beside, "ns_per_op")
+        return self._against(case, dataclasses.replace(case, contender=other, letters=changed),
+                             "ns_per_op")
+
+    def ratios(self, case, other, counter):
+        """case / other of each round, from one process where it has both."""
+        beside = self._rounds.get((self._homes[case], other)) or self._of(other)
+        return [ours[counter] / theirs for number, ours in self._of(case).items()
+                if (theirs := beside.get(number, {}).get(counter))]
 
     def raw(self):
         """Everything, for the JSON file."""
@@ -141,14 +148,11 @@ class Results:
                  "letters": dict(case.letters), "rounds": rounds}
                 for (executable, case), rounds in self._rounds.items()]
 
-    def _against(self, case, reference, counter):
-        executable = self._homes[case]
-        ratios = []
-        for number, ours in self._of(case).items():
-            theirs = self._rounds.get((executable, reference(ours)), {}).get(number, {})
-            if theirs.get(counter):
-                ratios.append(ours[counter] / theirs[counter])
-        return Range.of(ratios)
+    def _against(self, case, other, counter):
+        """From one process, or nothing."""
+        if (self._homes[case], other) not in self._rounds:
+            return None
+        return Range.of(self.ratios(case, other, counter))
 
     def _of(self, case):
         """Its rounds, without those that have no time because the answer was wrong."""

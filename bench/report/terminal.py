@@ -1,6 +1,6 @@
 """The tables on the terminal."""
 
-from . import goals, grid
+from . import field, goals, grid
 from .questions import VIEWS
 
 LEGEND = """\
@@ -15,6 +15,7 @@ def print_all(results):
         if shown.cases:
             _print_view(view, shown, results)
     _print_goals(results)
+    _print_field(results)
 
 
 LEGEND_BEFORE_AFTER = """\
@@ -77,6 +78,16 @@ def _print_goals(results):
     if rows:
         print("\nGoals")
         _print_columns([header, *rows])
+
+
+def _print_field(results):
+    standings = field.standings(results)
+    if not standings:
+        return
+    print(f"\n{field.summary(standings)}")
+    found = field.leads(standings)
+    if found:
+        _print_columns([field.HEADER, *(lead.row() for lead in found)])
 
 
 def _print_columns(rows):

@@ -5,6 +5,7 @@ import html.parser
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from report import page, paired, tsv  # noqa: E402
+from report import field, page, paired, reasons, tsv  # noqa: E402
 from report.before_after import Comparison  # noqa: E402
 from report.questions import VIEWS  # noqa: E402
 from report.results import Results  # noqa: E402
@@ -183,6 +184,53 @@ class Outputs(unittest.TestCase):
     def read_tsv(self, file):
         lines = (self.folder / file).read_text(encoding="utf-8").splitlines()
         return [line.split("\t") for line in lines]
+
+
+class Field(unittest.TestCase):
+    """Nine rounds of ours, and of others that take so many times as long."""
+
+    def of_times(self, question="counter", clients=64, rounds=9, counter="ns_per_op", **times):
+        results = Results()
+        for number in range(rounds):
+            slow = 1 + number % 3  # the machine, for all of one round
+            threads = {"std_mutex": 2, "spin": 2}
+            report = [measured(name(question, who, threads.get(who, clients)), 100 * slow * factor,
+                               clients_are_threads=float(who in threads), **{counter: 100 * slow * factor})
+                      for who, factor in {"turnstile": 1, **times}.items()]
+            results.add("bench_turnstile", number, report[:1])
+            results.add("bench_field", number, report[1:])
+        return field.standings(results)
+
+    def test_who_is_ahead_level_and_behind(self):
+        found = self.of_times(std_mutex=2, spin=0.5, strand=1)
+        self.assertEqual({s.theirs.contender: s.verdict() for s in found},
+                         {"std_mutex": "ahead", "spin": "behind", "strand": "level"})
+        self.assertIn("ahead in 1, level in 1", field.summary(found))
+        (lead,) = field.leads(found)
+        self.assertEqual(lead.row()[:6], ["counter", "turnstile", "spin", "time", "1 of 1", "2.00 to 2.00"])
+
+    def test_too_few_rounds_are_level(self):
+        self.assertEqual(field.leads(self.of_times(rounds=5, spin=0.5)), [])
+
+    def test_of_what_is_kept_more_is_better(self):
+        (standing,) = self.of_times("held", counter="throughput_kept", strand=0.5)
+        self.assertEqual(standing.verdict(), "ahead")
+
+    def test_other_numbers_of_clients_are_another_workload(self):
+        results = Results()
+        for number in range(9):
+            results.add("bench_turnstile", number, [measured(name("counter", "turnstile", 64), 10),
+                                                    measured(name("counter", "strand", 2), 5)])
+        self.assertEqual(field.standings(results), [])
+
+    def test_each_reason_is_of_a_question_that_is_asked(self):
+        questions = {view.question for view in VIEWS}
+        for reason in reasons.REASONS:
+            self.assertTrue(any(re.fullmatch(reason.question, asked) for asked in questions), reason)
+
+    def test_no_reason_is_said_to_be_none(self):
+        (lead,) = field.leads(self.of_times(nobody_knows=0.5))
+        self.assertEqual(lead.row()[-1], reasons.UNKNOWN)
 
 
 # Stands for an executable of a build: one case, and the time it is told.

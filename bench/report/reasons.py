@@ -1,0 +1,91 @@
+"""Why a contender is ahead of us, where one is. The first that fits counts."""
+
+import dataclasses
+import re
+
+UNKNOWN = "not known"
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Patterns for the question, for ours, for the contender and for what is compared, each of the whole name."""
+
+    question: str
+    ours: str
+    theirs: str
+    counter: str
+    says: str
+
+    def fits(self, *names):
+        return all(re.fullmatch(pattern, name) for pattern, name in
+                   zip((self.question, self.ours, self.theirs, self.counter), names))
+
+
+_LOCKS = ".*_mutex|pthread_spinlock"
+_OURS = "async_binary_semaphore|intrusive_async_mutex(_posted)?"
+_TAIL = "p999_us|max_us"
+
+REASONS = (
+    Reason("creation", ".*", ".*", ".*",
+           "192 bytes a section, theirs 1 to 64: what is new from the system is cleared by it first, and written by "
+           "the constructor (README.md, Where the time goes)."),
+    Reason("revocation", ".*", ".*", ".*",
+           "Nobody keeps a mutex: theirs is a lock that is free. Taking a section away interrupts the other core, so "
+           "that its keeper need not do a read-modify-write for each of its own executions."),
+    Reason("switching", ".*", ".*", ".*",
+           "A fiber of ours goes back to its worker, and through a queue that thieves may take from, to the next one: "
+           "two changes of the stack and an exchange. Theirs goes straight to the next one of its thread's own list."),
+    Reason("skynet", ".*", ".*", ".*",
+           "Ten children are ten coroutines with frames of their own and a common count; a task of theirs is a "
+           "function object."),
+    Reason("withdraw_.*", ".*", ".*", ".*",
+           "1024 coroutines on two threads, one of which the body keeps; theirs are 64, each with a "
+           "thread that wakes up."),
+    Reason("(read|add|both)_.*", ".*", ".*", ".*",
+           "Two threads at one word: a read-modify-write brings its line over each time. Who does not get a mutex "
+           "sleeps, and the other thread goes on alone."),
+    Reason("sections", ".*", "intrusive_async_mutex", ".*",
+           "Whoever need not wait goes on for ever there: its clients run one after the other (see Fairness), each of "
+           "its sections in use by one thread. With a million sections: fewer bytes, as for the others."),
+    Reason("sections", ".*", ".*", ".*",
+           "A million sections of 192 bytes are fetched from memory, and so are the page tables for them; locks of 1 "
+           "to 64 bytes lie in a cache."),
+    Reason("latency|oversubscribed", ".*", "intrusive_async_mutex", "p999_us",
+           "One client has all of its turns before the next one has one (see Fairness), so that one request in "
+           "thousands waits, for all the turns of all others: see the maximum."),
+    Reason("latency|oversubscribed", ".*", _LOCKS, _TAIL,
+           "A thread that has such a lock takes it thousands of times in a row while others wait, so that one request "
+           "in thousands waits, for milliseconds: see the maximum. With queuing_mutex and 8 threads: each waits "
+           "for 7, ours for 63."),
+    Reason("latency|oversubscribed", ".*", ".*", _TAIL,
+           "Theirs suspends for each request, and all wait about as long. Ours runs bodies without suspending where "
+           "it can, 8 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
+           "longer."),
+    Reason("oversubscribed", ".*", "tbb_spin_mutex", ".*",
+           "8 threads on 2 cores that take it in no order: who runs has it, and whose core is taken away asks for "
+           "nothing."),
+    Reason("counter|uncontended", ".*", "tbb_spin_mutex|pthread_spinlock|tbb_queuing_mutex", ".*",
+           "An exchange to lock and, but for queuing_mutex, a store to unlock, in no order; contended, who has it "
+           "takes it again before the others see it free."),
+    Reason("counter|uncontended", "turnstile_blocking", "std_.*", ".*",
+           "A thread that waits here is next: two threads take turns, and each body brings lines over. Who does not "
+           "get such a mutex sleeps, while the other thread takes it many times in a row."),
+    Reason("counter", "turnstile_blocking", "cds_flat_combining", ".*",
+           "In no order: one thread runs what it finds published, again and again, and is not the next one's turn to "
+           "become the server."),
+    Reason("counter|uncontended", "turnstile_blocking", f"fiber_mutex|{_OURS}", ".*",
+           "Coroutines, of which one that need not wait goes on. A thread that waits here is woken for each body. "
+           "Uncontended: a compare-and-exchange, with no record of who holds it."),
+    Reason("counter|lines", ".*", "intrusive_async_mutex", ".*",
+           "One client has all of its turns before the next one has one (see Fairness): nothing is ever handed over."),
+    Reason("lines", "turnstile_delegated", "fiber_mutex", ".*",
+           "Each body moves the top of a fiber's stack to the thread that serves, and back. Theirs is taken by whoever "
+           "runs: see Fairness."),
+    Reason("think", ".*", ".*", ".*",
+           "In no order: who comes while the lock is being let go takes it before those that wait, and the two lines "
+           "come over less often. On one thread: a coroutine has a turn of 32, then the next one's frame is fetched."),
+)
+
+
+def why(question, ours, theirs, counter):
+    return next((reason.says for reason in REASONS if reason.fits(question, ours, theirs, counter)), UNKNOWN)
