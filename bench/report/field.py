@@ -12,6 +12,9 @@ from .results import is_ours
 # mutex that delegates, next to the other one of fibers.
 WAYS = {"turnstile": ".", "turnstile_blocking": ".", "turnstile_delegated": "fiber_mutex"}
 
+# As many coroutines as nobody has threads: the maximum of more is more.
+OF_OTHER_NUMBERS = "withdraw_.*"
+
 # What is compared, where it is shown at all; most is better the less it is.
 COUNTERS = {"ns_per_op": "time", "p999_us": "p99.9", "max_us": "max", "throughput_kept": "throughput kept"}
 MORE_IS_BETTER = {"throughput_kept"}
@@ -58,23 +61,24 @@ class Lead:
 
 READING = (
     "Each of our cases next to each contender's of the same letters; where its clients are threads, with so many "
-    "of them as std::mutex has there. “times theirs” is ours divided by theirs, the lowest and the highest of the "
-    "cases in which it is ahead: the median of the ratios of each round, and for the worst case an interval that "
-    "holds the true one at 95 %. With fewer than six rounds nothing can be said.")
+    "of them as std::mutex has there. “times theirs” is ours divided by theirs (of a throughput, theirs by ours), "
+    "the lowest and the highest of the cases in which it is ahead: the median of the ratios of each round, and for "
+    "the worst case an interval that holds the true one at 95 %. With fewer than six rounds nothing can be said.")
 
 HEADER = ["question", "ours", "ahead of it", "by", "cases", "times theirs", "worst case (interval)",
           "why"]
 
 
 def standings(results):
-    return [standing for case in results.all_cases() if case.contender in WAYS
+    return [standing for case in results.all_cases()
+            if case.contender in WAYS and not re.fullmatch(OF_OTHER_NUMBERS, case.question)
             for other in results.cases(case.question) if _is_next_to(case, other, results)
             for counter in _shown(case.question)
             if (standing := _standing(case, other, counter, results))]
 
 
 def leads(of):
-    """Of the standings, those of the same kind together; the most frequent first."""
+    """Of the standings, those of the same kind together."""
     groups = {}
     for standing in of:
         key = (standing.ours.question, standing.ours.contender, standing.theirs.contender, standing.counter)
@@ -91,7 +95,7 @@ def leads(of):
 def summary(of):
     counts = {verdict: sum(standing.verdict() == verdict for standing in of)
               for verdict in ("ahead", "level", "behind")}
-    return (f"Next to the field, case by case: ahead in {counts['ahead']}, level in {counts['level']} "
+    return (f"Next to the field, number by number: ahead in {counts['ahead']}, level in {counts['level']} "
             f"(the interval of the ratio's median holds 1, or too few rounds), behind in {counts['behind']}.")
 
 

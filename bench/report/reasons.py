@@ -21,43 +21,41 @@ class Reason:
                    zip((self.question, self.ours, self.theirs, self.counter), names))
 
 
-_LOCKS = ".*_mutex|pthread_spinlock"
+_LOCKS = "std_.*mutex|tbb_spin_mutex|pthread_spinlock"
 _OURS = "async_binary_semaphore|intrusive_async_mutex(_posted)?"
 _TAIL = "p999_us|max_us"
 
 REASONS = (
-    Reason("creation", ".*", ".*", ".*",
+    Reason("creation", ".*", f"{_LOCKS}|tbb_queuing_mutex|fiber_mutex|{_OURS}", ".*",
            "192 bytes a section, theirs 1 to 64: what is new from the system is cleared by it first, and written by "
            "the constructor (README.md, Where the time goes)."),
     Reason("revocation", ".*", ".*", ".*",
            "Nobody keeps a mutex: theirs is a lock that is free. Taking a section away interrupts the other core, so "
            "that its keeper need not do a read-modify-write for each of its own executions."),
-    Reason("switching", ".*", ".*", ".*",
+    Reason("switching", ".*", "boost_fiber", ".*",
            "A fiber of ours goes back to its worker, and through a queue that thieves may take from, to the next one: "
            "two changes of the stack and an exchange. Theirs goes straight to the next one of its thread's own list."),
-    Reason("skynet", ".*", ".*", ".*",
+    Reason("skynet", ".*", "tbb_task_group", ".*",
            "Ten children are ten coroutines with frames of their own and a common count; a task of theirs is a "
            "function object."),
-    Reason("withdraw_.*", ".*", ".*", ".*",
-           "1024 coroutines on two threads, one of which the body keeps; theirs are 64, each with a "
-           "thread that wakes up."),
-    Reason("(read|add|both)_.*", ".*", ".*", ".*",
+    Reason("(read|add|both)_.*", ".*", "std_mutex", ".*",
            "Two threads at one word: a read-modify-write brings its line over each time. Who does not get a mutex "
            "sleeps, and the other thread goes on alone."),
     Reason("sections", ".*", "intrusive_async_mutex", ".*",
            "Whoever need not wait goes on for ever there: its clients run one after the other (see Fairness), each of "
            "its sections in use by one thread. With a million sections: fewer bytes, as for the others."),
-    Reason("sections", ".*", ".*", ".*",
+    Reason("sections", ".*", f"{_LOCKS}|tbb_queuing_mutex|fiber_mutex|{_OURS}", ".*",
            "A million sections of 192 bytes are fetched from memory, and so are the page tables for them; locks of 1 "
            "to 64 bytes lie in a cache."),
     Reason("latency|oversubscribed", ".*", "intrusive_async_mutex", "p999_us",
            "One client has all of its turns before the next one has one (see Fairness), so that one request in "
            "thousands waits, for all the turns of all others: see the maximum."),
-    Reason("latency|oversubscribed", ".*", _LOCKS, _TAIL,
-           "A thread that has such a lock takes it thousands of times in a row while others wait, so that one request "
-           "in thousands waits, for milliseconds: see the maximum. With queuing_mutex and 8 threads: each waits "
-           "for 7, ours for 63."),
-    Reason("latency|oversubscribed", ".*", ".*", _TAIL,
+    Reason("latency|oversubscribed", ".*", f"{_LOCKS}|fiber_mutex", "p999_us",
+           "Whoever has it takes it thousands of times in a row while others wait, so that one request in thousands "
+           "waits, for milliseconds: see the maximum."),
+    Reason("latency|oversubscribed", ".*", "tbb_queuing_mutex", _TAIL,
+           "8 threads, each of which waits for the 7 others; ours are 64 coroutines."),
+    Reason("latency|oversubscribed", ".*", f"asio_strand|{_OURS}", _TAIL,
            "Theirs suspends for each request, and all wait about as long. Ours runs bodies without suspending where "
            "it can, 8 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
            "longer."),
@@ -65,8 +63,8 @@ REASONS = (
            "8 threads on 2 cores that take it in no order: who runs has it, and whose core is taken away asks for "
            "nothing."),
     Reason("counter|uncontended", ".*", "tbb_spin_mutex|pthread_spinlock|tbb_queuing_mutex", ".*",
-           "An exchange to lock and, but for queuing_mutex, a store to unlock, in no order; contended, who has it "
-           "takes it again before the others see it free."),
+           "An exchange to lock and, but for queuing_mutex, a store to unlock; in no order, but for that one too: "
+           "contended, who has it takes it again before the others see it free."),
     Reason("counter|uncontended", "turnstile_blocking", "std_.*", ".*",
            "A thread that waits here is next: two threads take turns, and each body brings lines over. Who does not "
            "get such a mutex sleeps, while the other thread takes it many times in a row."),
@@ -81,7 +79,10 @@ REASONS = (
     Reason("lines", "turnstile_delegated", "fiber_mutex", ".*",
            "Each body moves the top of a fiber's stack to the thread that serves, and back. Theirs is taken by whoever "
            "runs: see Fairness."),
-    Reason("think", ".*", ".*", ".*",
+    Reason("think", ".*", "tbb_queuing_mutex", ".*",
+           "Its threads wait in place, one line and one hand-over each. On one thread: a coroutine has a turn of 32, "
+           "then the next one's frame is fetched."),
+    Reason("think", ".*", f"{_LOCKS}|intrusive_async_mutex", ".*",
            "In no order: who comes while the lock is being let go takes it before those that wait, and the two lines "
            "come over less often. On one thread: a coroutine has a turn of 32, then the next one's frame is fetched."),
 )

@@ -21,20 +21,20 @@ class client : public counter::client {
   std::size_t next_ = 0;
 };
 
-// What the program gives back it keeps, and has again the next time.
-class kept_memory {
- public:
-  kept_memory() noexcept { set(0, -1); }
-  ~kept_memory() { set(65536, 128 * 1024); }  // what they are at first
-  kept_memory(const kept_memory&) = delete;
-  kept_memory& operator=(const kept_memory&) = delete;
+// Large blocks are new from the system each time, whatever was freed before: else they are so only now and then.
+inline void have_new_memory() noexcept {
+  constexpr int large = 128 * 1024;
+  mallopt(M_MMAP_THRESHOLD, large);
+  mallopt(M_MMAP_MAX, 65536);
+  mallopt(M_TRIM_THRESHOLD, large);
+  malloc_trim(0);
+}
 
- private:
-  static void set(int most_mappings, int trimmed_from) noexcept {
-    mallopt(M_MMAP_MAX, most_mappings);
-    mallopt(M_TRIM_THRESHOLD, trimmed_from);
-  }
-};
+// What the program gives back it keeps, and has again the next time.
+inline void keep_memory() noexcept {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+}
 
 // Making the sections, and the thread or two that a contender has, and an execution in each of
 // them, next to an execution in one that is there already, by the same client on the same thread. Once in memory that
@@ -64,12 +64,14 @@ void measure(benchmark::State& state, const shape& s) {
   };
   for (auto _ : state) {
     const nanoseconds again = one_execution() * static_cast<double>(s.sections);
+    have_new_memory();
     const nanoseconds took = all_of_them();
     report_time(state, took, s.sections);
     state.counters["executions"] = took / again;
-    const kept_memory from_now_on;
+    keep_memory();
     all_of_them();
     state.counters["executions_again"] = all_of_them() / again;
+    have_new_memory();
   }
   report_kind<Contender>(state, s);
 }

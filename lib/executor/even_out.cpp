@@ -11,6 +11,7 @@
 #include <turnstile/detail/threads.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,8 +22,24 @@ namespace {
 // How many a worker looks at then; each look may bring three lines over.
 constexpr std::uint32_t looks_at_once = 8;
 
-// In so many looks who has stood still makes up for it: in the first it begins to judge the others' pace.
-constexpr std::uint8_t looks_to_make_up = 4;
+// Who has not looked for so long has stood still, or its jobs are so long that moving others costs nothing.
+constexpr std::chrono::microseconds late{500};
+
+// In so many looks it makes up for that: each of the others is seen twice, for in the first look it begins to judge
+// their pace.
+std::uint32_t looks_to_make_up(std::size_t workers) noexcept {
+  const std::size_t to_see_all = (workers + looks_at_once - 1) / looks_at_once;
+  return std::max(4u, 2 * static_cast<std::uint32_t>(to_see_all));
+}
+
+void note_late(worker& w, std::size_t workers, steady_clock::time_point now) noexcept {
+  if (w.looked_at != steady_clock::time_point{} && now - w.looked_at >= late) {
+    w.makes_up = looks_to_make_up(workers);
+  } else if (w.makes_up != 0) {
+    --w.makes_up;
+  }
+  w.looked_at = now;
+}
 
 // None of them runs now. Moving hid them for a moment, so somebody is woken, as if they were new
 // (run_queue.hpp, Q3).
@@ -60,12 +77,9 @@ void take_share(worker& w, worker& from, sleepers& idle) noexcept {
 
 }  // namespace
 
-void even_out(worker& w, std::span<worker> all, bool was_late, sleepers& idle) noexcept {
-  if (was_late) {
-    w.makes_up = looks_to_make_up;
-  } else if (w.makes_up != 0) {
-    --w.makes_up;
-  }
+void even_out(worker& w, std::span<worker> all, steady_clock::time_point now,
+              sleepers& idle) noexcept {
+  note_late(w, all.size(), now);
   const auto n = static_cast<std::uint32_t>(all.size());
   for (std::uint32_t i = 0; i != std::min(looks_at_once, n); ++i) {
     worker& other = all[w.next_look];

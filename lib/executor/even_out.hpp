@@ -7,13 +7,16 @@
 #include "executor/worker.hpp"
 
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/threads.hpp>
 
 #include <span>
 
 namespace turnstile::detail {
 
-// By the worker itself; `all` are those of its pool. Looks at some of them, the next time at the next ones.
-void even_out(worker& w, std::span<worker> all, bool was_late, sleepers& idle) noexcept;
+// By the worker itself, now and then; `all` are those of its pool. Looks at some of them, the next time at the next
+// ones.
+void even_out(worker& w, std::span<worker> all, steady_clock::time_point now,
+              sleepers& idle) noexcept;
 
 // A coroutine that never has to queue may be the only one here, while others wait elsewhere. But it goes
 // behind what is taken, and so nothing is where somebody waits for it: who waits in line for what it holds,

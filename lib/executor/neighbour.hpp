@@ -31,21 +31,18 @@ class now_and_then {
     const std::int64_t wanted = every_ * steady_clock::duration(interval) / took;
     every_ = left_ = std::clamp<std::int64_t>(wanted, 1, std::min(every_ * 2, longest));
     last_ = now;
-    was_late_ = took >= late;
     return true;
   }
-  // Its thread stood still, or had nothing to do, since it came the last time but one.
-  bool was_late() const noexcept { return was_late_; }
+  // When it came.
+  steady_clock::time_point last() const noexcept { return last_; }
 
  private:
-  static constexpr std::chrono::microseconds late{500};
   static constexpr std::chrono::microseconds interval{100};
   static constexpr std::int64_t longest = limit(256, 1);  // what comes may grow long meanwhile
 
   std::int64_t every_ = 1;
   std::int64_t left_ = 1;
   steady_clock::time_point last_{};
-  bool was_late_ = false;
 };
 
 class neighbour {
@@ -101,15 +98,19 @@ class neighbour {
     return at_once || now - surplus_since_ >= long_for_a_surplus ? least_ : 0;
   }
 
-  // Who has not looked for long does not know.
+  // Who has not looked for long does not know, nor who has just begun to.
   bool is_calm(const work_done& work, steady_clock::time_point now) noexcept {
-    if (!pace_there.is_outdated(now)) return !pace_there.look(work, now);
-    pace_there.begin(work, now);
-    return false;
+    if (pace_there.is_outdated(now)) {
+      pace_there.begin(work, now);
+      judges_since_ = now;
+      return false;
+    }
+    return !pace_there.look(work, now) && now - judges_since_ >= pace::shortest_look;
   }
 
   steady_clock::time_point same_since_{};
   steady_clock::time_point surplus_since_{};
+  steady_clock::time_point judges_since_{};
   std::size_t least_ = 0;   // of the surplus
   std::uint32_t done_ = 0;  // jobs begun and bodies
   bool stands_still_ = false;

@@ -23,9 +23,9 @@
 //           tokens: written with seq_cst, because notify looks whether anybody waits.
 //           Everything else only counts and is relaxed.
 //
-// Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap beside a brisk worker
-//           (pace.hpp), for 200 us times those who nap; a post that relies on it waits as long, at most once a
-//           worker.
+// Progress  wake is lock-free; sleep blocks its thread, by design. A searcher may nap beside a brisk
+//           worker (pace.hpp), for 200 us, times those who nap where threads are more than cores (16 at
+//           most); a post that relies on it waits as long, at most once a worker.
 //
 // Proof     test/schedule (pool), model parking; test/executor; an idle pool
 //           uses no processor time (test/path)

@@ -43,6 +43,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::microseconds shortest_nap = 50us;
 constexpr std::chrono::microseconds longest_nap = 200us;
+constexpr std::uint32_t longest_round = 16;  // of those who nap in turn
 
 void spin_for(std::chrono::nanoseconds time) noexcept {
   const auto end = steady_clock::now() + time;
@@ -147,6 +148,9 @@ class pool_core {
       return me.pool->ends_turn(me);
     };
     while (job* const j = next_job(w)) {
+      if (w.turn.watches()) {
+        w.turn.begin(w.tick.load(relaxed), here().bodies(), steady_clock::now());
+      }
       j->run();  // j may be gone
       w.note_work(here());
     }
@@ -168,8 +172,8 @@ class pool_core {
     const std::uint32_t tick = w.tick.load(relaxed) + 1;
     w.tick.store(tick, relaxed);
     if (w.looks.comes()) {
-      w.turn.measure();
-      even_out(w, workers_, w.looks.was_late(), sleepers_);
+      w.turn.watch();
+      even_out(w, workers_, w.looks.last(), sleepers_);
     }
     const std::uint32_t at = tick % own_jobs_at_a_stretch;
     if (at == 0) {
@@ -184,16 +188,18 @@ class pool_core {
   // Asked at the end of each turn of a coroutine that need not suspend. False: nobody else waits here.
   bool ends_turn(worker& w) noexcept {
     if (!w.has_backlog() && injector_.size() == 0 && !gets_others_jobs(w)) return false;
-    if (w.turn.measures()) {
-      thread_state& t = here();
-      t.turn = w.turn.after(t.turn, w.tick.load(relaxed), steady_clock::now());
+    thread_state& t = here();
+    if (w.turn.is_measured(w.tick.load(relaxed))) {
+      t.turn = w.turn.end(t.bodies(), steady_clock::now());
+    } else {
+      w.turn.end_unmeasured();
     }
     return true;
   }
 
   bool gets_others_jobs(worker& w) noexcept {
     if (!w.turns.comes() || !may_go_behind_others(here())) return false;
-    even_out(w, workers_, w.turns.was_late(), sleepers_);
+    even_out(w, workers_, w.turns.last(), sleepers_);
     return w.has_backlog();
   }
 
@@ -305,9 +311,10 @@ class pool_core {
     return nullptr;
   }
 
-  // Many who nap take turns to look: waking up takes the core from somebody, where threads are more than cores.
+  // Where threads are more than cores, waking up takes the core from somebody: who naps takes turns to look.
   void take_nap(std::chrono::microseconds nap) noexcept {
-    sleep_for(nap * (napping_.fetch_add(1, relaxed) + 1));
+    const std::uint32_t napping = napping_.fetch_add(1, relaxed) + 1;
+    sleep_for(has_too_few_cores_ ? nap * std::min(napping, longest_round) : nap);
     napping_.fetch_sub(1, relaxed);
   }
 
@@ -335,6 +342,7 @@ class pool_core {
   std::vector<worker> workers_;
   injector injector_;
   sleepers sleepers_;
+  const bool has_too_few_cores_ = size() > thread::hardware_concurrency();
   atomic<std::uint32_t> napping_{0};
   atomic<std::uint32_t> started_{0};  // relaxed: read by who has seen stopping_, which comes after
   atomic<bool> stopping_{false};

@@ -4,9 +4,9 @@
 // fewer. Of 32 coroutines on a worker each waits for the turns of the other 31: with a microsecond of work beside each
 // body, turns of 32 bodies are 2 ms of waiting (README.md, Decisions).
 //
-// A turn is measured that begins as another one ends, with one job between the two ends, so that it is a whole turn and
-// nothing else. The clock costs as much as five short bodies: turns that are far from too long are measured only
-// when somebody says so.
+// What is measured is a job from its start to the end of a turn, by the bodies that were run meanwhile. The clock costs
+// as much as five short bodies. So a turn that ends unmeasured has the next few jobs looked at, one of which may be its
+// like; and where turns are far from too long, only who calls `watch` has, now and then.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
@@ -18,31 +18,42 @@
 
 namespace turnstile::detail {
 
-// Of a worker, by its own thread.
+// Of a worker, by its own thread. Jobs are told by their numbers, which wrap.
 class turn_length {
  public:
   static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(8);
 
-  void measure() noexcept { measures_ = true; }
-  bool measures() const noexcept { return measures_; }
+  void watch() noexcept { jobs_to_watch_ = 8; }
+  bool watches() const noexcept { return jobs_to_watch_ != 0; }
 
-  // A turn of so many bodies ends, and others have the worker. How many the next ones have. `jobs`: that the worker
-  // has begun; wraps.
-  std::uint8_t after(std::uint8_t bodies, std::uint32_t jobs, steady_clock::time_point now) noexcept {
-    const bool is_whole = jobs - jobs_ == 1;
-    const steady_clock::duration took = std::max(now - ended_, steady_clock::duration(1));
-    jobs_ = jobs;
-    ended_ = now;
-    if (!is_whole) return bodies;
-    const std::int64_t fit = most_time * bodies / took;
-    measures_ = fit < 4 * bodies_in_a_turn;
+  // A job begins that is watched. `bodies`: that the thread has run so far; wraps.
+  void begin(std::uint32_t job, std::uint32_t bodies, steady_clock::time_point now) noexcept {
+    --jobs_to_watch_;
+    job_ = job;
+    bodies_ = bodies;
+    begun_ = now;
+  }
+  bool is_measured(std::uint32_t job) const noexcept { return job == job_; }
+
+  // A turn of the job that was watched last ends. How many bodies the next ones have.
+  std::uint8_t end(std::uint32_t bodies, steady_clock::time_point now) noexcept {
+    const steady_clock::duration took = std::max(now - begun_, steady_clock::duration(1));
+    const std::int64_t fit = most_time * std::int64_t{bodies - bodies_} / took;
+    is_short_ = fit >= 4 * bodies_in_a_turn;
+    if (!is_short_) watch();
     return static_cast<std::uint8_t>(std::clamp<std::int64_t>(fit, 1, bodies_in_a_turn));
+  }
+  // The same of another job.
+  void end_unmeasured() noexcept {
+    if (!is_short_) watch();
   }
 
  private:
-  bool measures_ = true;
-  std::uint32_t jobs_ = 0;  // when the last one ended
-  steady_clock::time_point ended_{};
+  std::uint8_t jobs_to_watch_ = 0;
+  bool is_short_ = false;  // as far as is known; at first it is not
+  std::uint32_t job_ = 0;
+  std::uint32_t bodies_ = 0;
+  steady_clock::time_point begun_{};
 };
 
 }  // namespace turnstile::detail

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <optional>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -17,21 +18,30 @@ using detail::turn_length;
 
 namespace {
 
-// A worker on which turns end one after the other, each of one job.
-class one_after_the_other {
+// A worker whose jobs end with a turn of so many bodies.
+class worker {
  public:
-  std::uint8_t turn_of(steady_clock::duration took, std::uint32_t jobs = 1) {
-    now_ += took;
-    jobs_ += jobs;
-    return bodies_ = length_.after(bodies_, jobs_, now_);
+  // What the next turn has, if it was measured.
+  std::optional<std::uint8_t> run_job(std::uint32_t bodies, steady_clock::duration took) {
+    start_job(bodies, took);
+    if (length_.is_measured(job_)) return length_.end(bodies_, now_);
+    length_.end_unmeasured();
+    return std::nullopt;
   }
-  bool is_measured() const { return length_.measures(); }
-  void measure() { length_.measure(); }
+  // One in which no turn ends.
+  void start_job(std::uint32_t bodies, steady_clock::duration took) {
+    ++job_;
+    if (length_.watches()) length_.begin(job_, bodies_, now_);
+    bodies_ += bodies;
+    now_ += took;
+  }
+  bool watches() const { return length_.watches(); }
+  void watch() { length_.watch(); }
 
  private:
   turn_length length_;
-  std::uint8_t bodies_ = 32;
-  std::uint32_t jobs_ = 7;
+  std::uint32_t job_ = 0;
+  std::uint32_t bodies_ = 0xffff'fff0;
   steady_clock::time_point now_{1h};
 };
 
@@ -58,44 +68,64 @@ task<> run_both(critical_section& cs, async_scope& scope, int bodies, std::vecto
 }  // namespace
 
 TEST_SUITE("executor") {
-  TEST_CASE("turn_length: a turn has 32 bodies if they take 8 us") {
-    one_after_the_other worker;
-    CHECK(worker.turn_of(1s) == 32);
-    CHECK(worker.turn_of(8us) == 32);
+  TEST_CASE("turn_length: the first turn is not measured, the next one is") {
+    worker w;
+    CHECK(w.run_job(32, 8us) == std::nullopt);
+    CHECK(w.run_job(32, 8us) == 32);
   }
 
   TEST_CASE("turn_length: of bodies that take longer it has as many as take 8 us, and at least one") {
-    one_after_the_other worker;
-    CHECK(worker.turn_of(1s) == 32);
-    CHECK(worker.turn_of(64us) == 4);
-    CHECK(worker.turn_of(8us) == 4);
-    CHECK(worker.turn_of(1ms) == 1);
-    CHECK(worker.turn_of(2us) == 4);
-    CHECK(worker.turn_of(1us) == 32);
+    worker w;
+    w.watch();
+    CHECK(w.run_job(32, 64us) == 4);
+    CHECK(w.run_job(4, 8us) == 4);
+    CHECK(w.run_job(4, 1ms) == 1);
+    CHECK(w.run_job(1, 2us) == 4);
+    CHECK(w.run_job(4, 1us) == 32);
   }
 
-  TEST_CASE("turn_length: what is not one turn alone says nothing") {
-    one_after_the_other worker;
-    CHECK(worker.turn_of(1s) == 32);
-    CHECK(worker.turn_of(1ms, 2) == 32);
-    CHECK(worker.turn_of(1ms, 0) == 32);
-    CHECK(worker.turn_of(1ms) == 1);
+  TEST_CASE("turn_length: bodies that it has served for others count, too") {
+    worker w;
+    w.watch();
+    CHECK(w.run_job(64, 16us) == 32);
   }
 
-  TEST_CASE("turn_length: turns that are far from too long are not measured until somebody asks for it") {
-    one_after_the_other worker;
-    CHECK(worker.is_measured());
-    CHECK(worker.turn_of(1s) == 32);
-    CHECK(worker.turn_of(3us) == 32);
-    CHECK(worker.is_measured());
-    CHECK(worker.turn_of(1us) == 32);
-    CHECK_FALSE(worker.is_measured());
-    worker.measure();
-    CHECK(worker.is_measured());
+  TEST_CASE("turn_length: a turn is measured also where other jobs run in between") {
+    worker w;
+    w.run_job(32, 64us);
+    for (int i = 0; i != 3; ++i) {
+      w.start_job(0, 100us);
+      CHECK(w.run_job(32, 64us) == 4);
+    }
+  }
+
+  TEST_CASE("turn_length: a few jobs are watched, then none before a turn ends") {
+    worker w;
+    w.watch();
+    for (int i = 0; i != 8; ++i) {
+      CHECK(w.watches());
+      w.start_job(1, 1us);
+    }
+    CHECK_FALSE(w.watches());
+    CHECK(w.run_job(32, 64us) == std::nullopt);
+    CHECK(w.watches());
+  }
+
+  TEST_CASE("turn_length: where turns are far from too long none is watched until somebody asks for it") {
+    worker w;
+    w.watch();
+    CHECK(w.run_job(32, 1us) == 32);
+    for (int i = 0; i != 8; ++i) w.run_job(32, 1us);
+    CHECK_FALSE(w.watches());
+    CHECK(w.run_job(32, 64us) == std::nullopt);
+    CHECK_FALSE(w.watches());
+    w.watch();
+    CHECK(w.run_job(32, 64us) == 4);
   }
 
   TEST_CASE("turn_length: coroutines on one worker whose bodies take long run one body each in turn") {
-    constexpr int bodies = 4 * 32;
+    constexpr std::size_t turn = 32;
+    constexpr int bodies = 4 * turn;
     thread_pool pool(1);
     critical_section cs;
     std::vector<int> who;
@@ -103,7 +133,8 @@ TEST_SUITE("executor") {
     sync_wait(schedule_on(pool, run_both(cs, scope, bodies, who)));
     sync_wait(scope.join());
     REQUIRE(who.size() == 2 * bodies);
-    for (std::size_t i = who.size() - bodies; i != who.size(); ++i) {
+    // The first turn of each may be a long one, and so the last of one of them.
+    for (std::size_t i = 2 * turn + 1; i != who.size() - 2 * turn; ++i) {
       CAPTURE(i);
       CHECK(who[i] != who[i - 1]);
     }

@@ -146,7 +146,7 @@ auto moved_while_one_lies_down(void (*put)(detail::worker&, job&, detail::sleepe
     counted_job j(ran);
     put(workers[0], j, idle);
     together({[&] {
-                detail::even_out(workers[1], workers, false, idle);
+                detail::even_out(workers[1], workers, {}, idle);
                 ran.wait_for(1);
               },
               [&] { find_one_and_run(workers, idle); }});

@@ -698,7 +698,7 @@ rule("jobs are moved and nobody is woken", MOVE, MOVE.split("\n")[0],
      reason="model parking, ablation NO_WAKE_AFTER_MOVE")
 rule("mail is moved and nobody is woken", "if (mail.n > 1) sleepers_.wake_one();", "")
 rule("who stands still keeps what waits there",
-     "even_out(w, workers_, w.looks.was_late(), sleepers_);", "", ("pool: a job posts two*",))
+     "even_out(w, workers_, w.looks.last(), sleepers_);", "", ("pool: a job posts two*",))
 rule("the last one searching does not look",
      "if (sleepers_.found() && anything_to_do()) sleepers_.wake_one();",
      "static_cast<void>(sleepers_.found());", ("pool: of two jobs that come*", *POOL))
