@@ -51,10 +51,10 @@ class Lead:
         return " ".join(f"{letter}={value}" for letter, value in worst.ours.letters if value != "none")
 
     def row(self):
-        ratios = [standing.ratio.median for standing in self.behind]
         worst = self.behind[0].ratio
+        ratios = dict.fromkeys(f"{standing.ratio.median:.2f}" for standing in (self.behind[-1], self.behind[0]))
         return [self.question, self.ours, self.theirs, COUNTERS[self.counter],
-                f"{len(self.behind)} of {self.of}", f"{ratios[-1]:.2f} to {ratios[0]:.2f}",
+                f"{len(self.behind)} of {self.of}", " to ".join(ratios),
                 f"{self.where()} ({worst.low:.2f} to {worst.high:.2f})",
                 why(self.question, self.ours, self.theirs, self.counter)]
 

@@ -207,7 +207,7 @@ class Field(unittest.TestCase):
                          {"std_mutex": "ahead", "spin": "behind", "strand": "level"})
         self.assertIn("ahead in 1, level in 1", field.summary(found))
         (lead,) = field.leads(found)
-        self.assertEqual(lead.row()[:6], ["counter", "turnstile", "spin", "time", "1 of 1", "2.00 to 2.00"])
+        self.assertEqual(lead.row()[:6], ["counter", "turnstile", "spin", "time", "1 of 1", "2.00"])
 
     def test_too_few_rounds_are_level(self):
         self.assertEqual(field.leads(self.of_times(rounds=5, spin=0.5)), [])
