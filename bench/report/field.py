@@ -114,10 +114,8 @@ def _is_next_to(case, other, results):
 def _as_threads(case, other, results):
     """The letters of the case with a thread for each client, where the other one has that."""
     threads = results.range(other, "clients_are_threads")
-    against = results.range(case, "against")
-    if threads is None or threads.median != 1 or against is None:
-        return None
-    return case.reference(f"{against.median:.0f}").letters
+    reference = results.reference(case)
+    return reference.letters if reference and threads and threads.median == 1 else None
 
 
 def _standing(case, other, counter, results):

@@ -11,10 +11,10 @@ class Reason:
     """Patterns for the question, for ours, for the contender and for what is compared, each of the whole name."""
 
     question: str
-    ours: str
     theirs: str
-    counter: str
     says: str
+    ours: str = ".*"
+    counter: str = ".*"
 
     def fits(self, *names):
         return all(re.fullmatch(pattern, name) for pattern, name in
@@ -22,69 +22,79 @@ class Reason:
 
 
 _LOCKS = "std_.*mutex|tbb_spin_mutex|pthread_spinlock"
-_OURS = "async_binary_semaphore|intrusive_async_mutex(_posted)?"
+_WRITTEN_HERE = "async_binary_semaphore|intrusive_async_mutex(_posted)?"
+_SMALL = f"{_LOCKS}|tbb_queuing_mutex|fiber_mutex|{_WRITTEN_HERE}"
 _TAIL = "p999_us|max_us"
 
+_ON_ONE_THREAD = "On one thread: a coroutine has a turn of 32, then the next one's frame is fetched."
+
 REASONS = (
-    Reason("creation", ".*", f"{_LOCKS}|tbb_queuing_mutex|fiber_mutex|{_OURS}", ".*",
+    Reason("creation", _SMALL,
            "192 bytes a section, theirs 1 to 64: what is new from the system is cleared by it first, and written by "
            "the constructor (README.md, Where the time goes)."),
-    Reason("revocation", ".*", ".*", ".*",
+    Reason("revocation", ".*",
            "Nobody keeps a mutex: theirs is a lock that is free. Taking a section away interrupts the other core, so "
            "that its keeper need not do a read-modify-write for each of its own executions."),
-    Reason("switching", ".*", "boost_fiber", ".*",
+    Reason("switching", "boost_fiber",
            "A fiber of ours goes back to its worker, and through a queue that thieves may take from, to the next one: "
            "two changes of the stack and an exchange. Theirs goes straight to the next one of its thread's own list."),
-    Reason("skynet", ".*", "tbb_task_group", ".*",
+    Reason("skynet", "tbb_task_group",
            "Ten children are ten coroutines with frames of their own and a common count; a task of theirs is a "
            "function object."),
-    Reason("(read|add|both)_.*", ".*", "std_mutex", ".*",
+    Reason("(read|add|both)_.*", "std_mutex",
            "Two threads at one word: a read-modify-write brings its line over each time. Who does not get a mutex "
            "sleeps, and the other thread goes on alone."),
-    Reason("sections", ".*", "intrusive_async_mutex", ".*",
+    Reason("sections", "intrusive_async_mutex",
            "Whoever need not wait goes on for ever there: its clients run one after the other (see Fairness), each of "
            "its sections in use by one thread. With a million sections: fewer bytes, as for the others."),
-    Reason("sections", ".*", f"{_LOCKS}|tbb_queuing_mutex|fiber_mutex|{_OURS}", ".*",
+    Reason("sections", _SMALL,
            "A million sections of 192 bytes are fetched from memory, and so are the page tables for them; locks of 1 "
            "to 64 bytes lie in a cache."),
-    Reason("latency|oversubscribed", ".*", "intrusive_async_mutex", "p999_us",
+    Reason("latency|oversubscribed", "intrusive_async_mutex",
            "One client has all of its turns before the next one has one (see Fairness), so that one request in "
-           "thousands waits, for all the turns of all others: see the maximum."),
-    Reason("latency|oversubscribed", ".*", f"{_LOCKS}|fiber_mutex", "p999_us",
+           "thousands waits, for all the turns of all others: see the maximum.",
+           counter="p999_us"),
+    Reason("latency|oversubscribed", f"{_LOCKS}|fiber_mutex",
            "Whoever has it takes it thousands of times in a row while others wait, so that one request in thousands "
-           "waits, for milliseconds: see the maximum."),
-    Reason("latency|oversubscribed", ".*", "tbb_queuing_mutex", _TAIL,
-           "8 threads, each of which waits for the 7 others; ours are 64 coroutines."),
-    Reason("latency|oversubscribed", ".*", f"asio_strand|{_OURS}", _TAIL,
+           "waits, for milliseconds: see the maximum.",
+           counter="p999_us"),
+    Reason("latency|oversubscribed", "tbb_queuing_mutex",
+           "8 threads, each of which waits for the 7 others; ours are 64 coroutines.",
+           counter=_TAIL),
+    Reason("latency|oversubscribed", f"asio_strand|{_WRITTEN_HERE}",
            "Theirs suspends for each request, and all wait about as long. Ours runs bodies without suspending where "
            "it can, 8 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
-           "longer."),
-    Reason("oversubscribed", ".*", "tbb_spin_mutex", ".*",
+           "longer.",
+           counter=_TAIL),
+    Reason("oversubscribed", "tbb_spin_mutex",
            "8 threads on 2 cores that take it in no order: who runs has it, and whose core is taken away asks for "
            "nothing."),
-    Reason("counter|uncontended", ".*", "tbb_spin_mutex|pthread_spinlock|tbb_queuing_mutex", ".*",
+    Reason("counter|uncontended", "tbb_spin_mutex|pthread_spinlock|tbb_queuing_mutex",
            "An exchange to lock and, but for queuing_mutex, a store to unlock; in no order, but for that one too: "
            "contended, who has it takes it again before the others see it free."),
-    Reason("counter|uncontended", "turnstile_blocking", "std_.*", ".*",
+    Reason("counter|uncontended", "std_.*",
            "A thread that waits here is next: two threads take turns, and each body brings lines over. Who does not "
-           "get such a mutex sleeps, while the other thread takes it many times in a row."),
-    Reason("counter", "turnstile_blocking", "cds_flat_combining", ".*",
+           "get such a mutex sleeps, while the other thread takes it many times in a row.",
+           ours="turnstile_blocking"),
+    Reason("counter", "cds_flat_combining",
            "In no order: one thread runs what it finds published, again and again, and is not the next one's turn to "
-           "become the server."),
-    Reason("counter|uncontended", "turnstile_blocking", f"fiber_mutex|{_OURS}", ".*",
+           "become the server.",
+           ours="turnstile_blocking"),
+    Reason("counter|uncontended", f"fiber_mutex|{_WRITTEN_HERE}",
            "Coroutines, of which one that need not wait goes on. A thread that waits here is woken for each body. "
-           "Uncontended: a compare-and-exchange, with no record of who holds it."),
-    Reason("counter|lines", ".*", "intrusive_async_mutex", ".*",
+           "Uncontended: a compare-and-exchange, with no record of who holds it.",
+           ours="turnstile_blocking"),
+    Reason("counter|lines", "intrusive_async_mutex",
            "One client has all of its turns before the next one has one (see Fairness): nothing is ever handed over."),
-    Reason("lines", "turnstile_delegated", "fiber_mutex", ".*",
+    Reason("lines", "fiber_mutex",
            "Each body moves the top of a fiber's stack to the thread that serves, and back. Theirs is taken by whoever "
-           "runs: see Fairness."),
-    Reason("think", ".*", "tbb_queuing_mutex", ".*",
-           "Its threads wait in place, one line and one hand-over each. On one thread: a coroutine has a turn of 32, "
-           "then the next one's frame is fetched."),
-    Reason("think", ".*", f"{_LOCKS}|intrusive_async_mutex", ".*",
+           "runs: see Fairness.",
+           ours="turnstile_delegated"),
+    Reason("think", "tbb_queuing_mutex",
+           f"Its threads wait in place, one line and one hand-over each. {_ON_ONE_THREAD}"),
+    Reason("think", f"{_LOCKS}|intrusive_async_mutex",
            "In no order: who comes while the lock is being let go takes it before those that wait, and the two lines "
-           "come over less often. On one thread: a coroutine has a turn of 32, then the next one's frame is fetched."),
+           f"come over less often. {_ON_ONE_THREAD}"),
 )
 
 

@@ -127,8 +127,13 @@ class Results:
 
     def against_mutex(self, case, counter="ns_per_op"):
         """Each round's own ratio, so that a slow minute of the machine touches both sides."""
+        reference = self.reference(case)
+        return self._against(case, reference, counter) if reference else None
+
+    def reference(self, case):
+        """The case of std::mutex that this one is compared with, if it is with any."""
         threads = self.range(case, "against")
-        return self._against(case, case.reference(f"{threads.median:.0f}"), counter) if threads else None
+        return case.reference(f"{threads.median:.0f}") if threads else None
 
     def against(self, case, other, **letters):
         """As against_mutex, with another contender's case of the same letters but for these."""

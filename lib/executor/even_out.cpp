@@ -11,7 +11,6 @@
 #include <turnstile/detail/threads.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,25 +20,6 @@ namespace {
 
 // How many a worker looks at then; each look may bring three lines over.
 constexpr std::uint32_t looks_at_once = 8;
-
-// Who has not looked for so long has stood still, or its jobs are so long that moving others costs nothing.
-constexpr std::chrono::microseconds late{500};
-
-// In so many looks it makes up for that: each of the others is seen twice, for in the first look it begins to judge
-// their pace.
-std::uint32_t looks_to_make_up(std::size_t workers) noexcept {
-  const std::size_t to_see_all = (workers + looks_at_once - 1) / looks_at_once;
-  return std::max(4u, 2 * static_cast<std::uint32_t>(to_see_all));
-}
-
-void note_late(worker& w, std::size_t workers, steady_clock::time_point now) noexcept {
-  if (w.looked_at != steady_clock::time_point{} && now - w.looked_at >= late) {
-    w.makes_up = looks_to_make_up(workers);
-  } else if (w.makes_up != 0) {
-    --w.makes_up;
-  }
-  w.looked_at = now;
-}
 
 // None of them runs now. Moving hid them for a moment, so somebody is woken, as if they were new
 // (run_queue.hpp, Q3).
@@ -65,7 +45,7 @@ void take_share(worker& w, worker& from, sleepers& idle) noexcept {
   if (!from.has_backlog()) return seen.note_nothing_waits(now);
   const std::size_t n =
       seen.share(from.tick.load(relaxed), from.work(), from.waiting(), w.waiting(),
-                 w.makes_up != 0, now);
+                 w.makes_up.is_on(), now);
   if (seen.stands_still()) {
     if (job* const fork = from.forks.steal()) {
       keep_moved(w, injector::chain{fork, fork, 1}, idle);
@@ -79,8 +59,8 @@ void take_share(worker& w, worker& from, sleepers& idle) noexcept {
 
 void even_out(worker& w, std::span<worker> all, steady_clock::time_point now,
               sleepers& idle) noexcept {
-  note_late(w, all.size(), now);
   const auto n = static_cast<std::uint32_t>(all.size());
+  w.makes_up.note_look((n + looks_at_once - 1) / looks_at_once, now);
   for (std::uint32_t i = 0; i != std::min(looks_at_once, n); ++i) {
     worker& other = all[w.next_look];
     w.next_look = w.next_look + 1 == n ? 0 : w.next_look + 1;

@@ -45,6 +45,29 @@ class now_and_then {
   steady_clock::time_point last_{};
 };
 
+// Whether a worker makes up for having stood still. Asked each time that it looks at some of the others.
+class making_up {
+ public:
+  // `to_see_all`: in so many looks it sees each of them. It does in twice as many, for in the first one it begins to
+  // judge their pace.
+  void note_look(std::uint32_t to_see_all, steady_clock::time_point now) noexcept {
+    if (last_ != steady_clock::time_point{} && now - last_ >= late) {
+      left_ = std::max(4u, 2 * to_see_all);
+    } else if (left_ != 0) {
+      --left_;
+    }
+    last_ = now;
+  }
+  bool is_on() const noexcept { return left_ != 0; }
+
+ private:
+  // Who has not looked for so long has stood still, or its jobs are so long that moving others costs nothing.
+  static constexpr std::chrono::microseconds late{500};
+
+  std::uint32_t left_ = 0;  // looks
+  steady_clock::time_point last_{};
+};
+
 class neighbour {
  public:
   pace pace_there;

@@ -33,8 +33,7 @@ struct worker {
   now_and_then looks;             // of jobs
   now_and_then turns;             // of a coroutine that need not suspend
   turn_length turn;               // of the same, if others wait
-  std::uint32_t makes_up = 0;     // in so many looks it takes its share at once
-  steady_clock::time_point looked_at{};
+  making_up makes_up;             // it takes its share at once
   std::vector<neighbour> others;  // how this one sees them, by index
   fork_stack forks;
   run_queue queue;

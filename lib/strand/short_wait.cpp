@@ -33,7 +33,8 @@ using std::chrono::nanoseconds;
 
 // Less than being queued costs both threads together. Not all of that: bodies of a microsecond would end within it
 // now and then, and who stays in place makes those in its thread's queue wait (bench, oversubscribed, 2 threads, p99.9:
-// 0.24 ms, with 500 ns 0.26 and with 1000 ns 0.41, for 1 % of the time; think with a body of 250 ns, 64 coroutines, 0.97).
+// 0.24 ms, with 500 ns 0.26 and with 1000 ns 0.41, for 1 % of the time; think with a body of 250 ns, 64 coroutines,
+// 0.97 of the time with 1000 ns).
 constexpr nanoseconds most_waiting = limit(nanoseconds(250), nanoseconds(0));
 
 // How long this thread is away between two bodies, on average; once in a turn of bodies it is measured.

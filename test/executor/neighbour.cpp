@@ -2,12 +2,14 @@
 
 #include "executor/neighbour.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
 
 using namespace std::chrono_literals;
+using turnstile::detail::making_up;
 using turnstile::detail::neighbour;
 using turnstile::detail::now_and_then;
 using turnstile::detail::steady_clock;
@@ -97,6 +99,21 @@ TEST_SUITE("executor") {
     CHECK(there.share_after(1us, 110, 10, true) == 0);
     CHECK(there.share_after(18us, 110, 10, true) == 0);
     CHECK(there.share_after(1us, 110, 10, true) == 50);
+  }
+
+  TEST_CASE("making_up: begins with a look that comes late, and lasts until all were seen twice") {
+    for (const std::uint32_t to_see_all : {1u, 2u, 8u}) {
+      making_up makes_up;
+      steady_clock::time_point now{1h};
+      makes_up.note_look(to_see_all, now);
+      CHECK_FALSE(makes_up.is_on());  // the first one is never late
+      makes_up.note_look(to_see_all, now += 499us);
+      CHECK_FALSE(makes_up.is_on());
+      makes_up.note_look(to_see_all, now += 500us);
+      std::uint32_t looks = 0;
+      for (; makes_up.is_on(); ++looks) makes_up.note_look(to_see_all, now += 100us);
+      CHECK(looks == std::max(4u, 2 * to_see_all));
+    }
   }
 
   TEST_CASE("now_and_then: comes every time at first, and says when") {
