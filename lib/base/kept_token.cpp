@@ -24,15 +24,29 @@ void close(token_pin& p) noexcept {
   if (was == uses * one_elsewhere) delete &p;
 }
 
-// Pins that were set apart follow the one that the thread keeps.
-void free_set_apart(token_pin& kept) noexcept {
-  for (token_pin** at = &kept.next; *at != nullptr;) {
-    token_pin* const one = *at;
-    if (is_free(*one)) {
-      *at = one->next;
-      delete one;
+void append(token_pin*& last, token_pin& p) noexcept {
+  p.next = last == nullptr ? &p : std::exchange(last->next, &p);
+  last = &p;
+}
+
+token_pin& take_first(token_pin*& last) noexcept {
+  token_pin& first = *last->next;
+  if (&first == last) {
+    last = nullptr;
+  } else {
+    last->next = first.next;
+  }
+  return first;
+}
+
+// However many somebody refers to, it costs no more; and few are left that nobody does.
+void free_some(token_pin*& last_apart) noexcept {
+  for (int i = 0; i != 2 && last_apart != nullptr; ++i) {
+    token_pin& one = take_first(last_apart);
+    if (is_free(one)) {
+      delete &one;
     } else {
-      at = &one->next;
+      append(last_apart, one);
     }
   }
 }
@@ -45,8 +59,12 @@ token_pin* keep(const std::stop_token& t) {
     kept->token = t;
   } else {
     auto fresh = std::make_unique<token_pin>(t, mine.number);
-    fresh->next = std::exchange(kept, fresh.get());
-    free_set_apart(*fresh.release());
+    if (kept != nullptr) {
+      token_pin*& last_apart = fresh->next = kept->next;
+      free_some(last_apart);
+      append(last_apart, *kept);
+    }
+    kept = fresh.release();
   }
   kept->uses = 1;
   kept->elsewhere.store(0, relaxed);  // nobody refers to it
@@ -66,8 +84,11 @@ struct end_of_thread {
 
 void end_kept_tokens() noexcept {
   here().number = 0;
-  token_pin* p = std::exchange(here().kept_token, nullptr);
-  while (p != nullptr) close(*std::exchange(p, p->next));
+  token_pin* const kept = std::exchange(here().kept_token, nullptr);
+  if (kept == nullptr) return;
+  token_pin* last_apart = kept->next;
+  close(*kept);
+  while (last_apart != nullptr) close(take_first(last_apart));
 }
 
 token_pin* kept_token::pin_another(const std::stop_token& t) {

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 
 using namespace turnstile;
@@ -27,6 +28,11 @@ task<> execute(critical_section& cs, long n, long& sum) {
   for (long i = 0; i != n; ++i) co_await cs.execute([&sum] { ++sum; });
 }
 
+task<> execute_with(critical_section& cs, std::stop_token stop, long n, long& sum) {
+  const execute_options options{.stop = stop};
+  for (long i = 0; i != n; ++i) co_await cs.execute([&sum] { ++sum; }, options);
+}
+
 task<> lock(critical_section& cs, long n, long& sum) {
   for (long i = 0; i != n; ++i) {
     const section_guard guard = co_await cs.lock();
@@ -37,6 +43,12 @@ task<> lock(critical_section& cs, long n, long& sum) {
 void uncontended(long n, long& sum) {
   critical_section cs;
   sync_wait(execute(cs, n, sum));
+}
+
+void with_a_token(long n, long& sum) {
+  critical_section cs;
+  const std::stop_source source;
+  sync_wait(execute_with(cs, source.get_token(), n, sum));
 }
 
 // 64 coroutines queue behind a guard, again and again: its unlocking serves 32, a job of the section the
@@ -82,6 +94,8 @@ int main(int argc, char** argv) {
   bool is_known = true;
   if (path == "kept") {
     uncontended(n, sum);
+  } else if (path == "kept, token") {
+    with_a_token(n, sum);
   } else if (path == "not kept") {
     detail::keeping::is_on = false;
     uncontended(n, sum);

@@ -515,10 +515,10 @@ rule("who gives back the last reference frees no token", LAST,
      "p.elsewhere.fetch_add(one_elsewhere, acq_rel);")
 rule("another token comes while somebody refers to the old one",
      "kept != nullptr && is_free(*kept)", "kept != nullptr")
-rule("a token that was set apart is freed while somebody refers to it", "is_free(*one)", "true")
-CLOSE_ALL = "while (p != nullptr) close(*std::exchange(p, p->next));"
-rule("a thread's end forgets its token", CLOSE_ALL, "static_cast<void>(p);")
-rule("a thread's end forgets what was set apart", CLOSE_ALL, "if (p != nullptr) close(*p);")
+rule("a token that was set apart is freed while somebody refers to it", "is_free(one)", "true")
+rule("a thread's end forgets its token", "close(*kept);", "static_cast<void>(kept);")
+rule("a thread's end forgets what was set apart",
+     "while (last_apart != nullptr) close(take_first(last_apart));", "static_cast<void>(last_apart);")
 rule("a thread gives back what was set apart as others do",
      "p.thread == here().number && p.thread != 0", "false",
      reason="it only costs: both sides of the balance go up by as much")

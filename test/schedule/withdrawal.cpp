@@ -961,6 +961,38 @@ TEST_SUITE("withdrawal") {
         much);
   }
 
+  TEST_CASE("token: several are set apart, and come free in another order") {
+    holds(
+        [] {
+          std::array<std::stop_source, 4> sources;
+          std::array<std::optional<detail::kept_token>, 2> given;
+          atomic<bool> there{false};
+          together({[&] {
+                      std::array<std::stop_token, 4> t;
+                      for (std::size_t i = 0; i != t.size(); ++i) t[i] = sources[i].get_token();
+                      given[0].emplace(&t[0]);
+                      given[1].emplace(&t[1]);
+                      there.store(true, detail::seq_cst);
+                      there.notify_one();
+                      std::optional<detail::kept_token> mine(std::in_place, &t[2]);
+                      const detail::kept_token last(&t[3]);
+                      require(mine->get() == t[2] && last.get() == t[3], "another token");
+                      mine.reset();
+                      for (std::size_t i = 0; i != 3; ++i) {
+                        const detail::kept_token again(&t[i]);
+                        require(again.get() == t[i] && last.get() == t[3], "another token");
+                      }
+                    },
+                    [&] {
+                      there.wait(false, detail::acquire);
+                      require(given[1]->get() == sources[1].get_token(), "another token");
+                      given[1].reset();
+                      given[0].reset();
+                    }});
+        },
+        much);
+  }
+
   TEST_CASE("token: a request is made on one thread and awaited on another one") {
     holds([] {
       place p;

@@ -102,6 +102,31 @@ TEST_SUITE("section") {
     CHECK_THROWS_AS(sync_wait(cs.execute(again)), reentry_error);
   }
 
+  TEST_CASE("withdrawal: a token is given back when the body begins, whatever it leaves behind") {
+    critical_section cs;
+    std::stop_source stop;
+    const std::stop_token token = stop.get_token();
+    const execute_options options{.stop = token};
+    const auto referred_to = [] { return detail::here().kept_token->uses; };
+    sync_wait([&]() -> task<> {
+      for (int i = 0; i != 100; ++i) {  // kept in the end, where sections can be
+        auto made = cs.execute(referred_to, options);
+        CHECK(referred_to() == 1);
+        const std::uint32_t within = co_await std::move(made);
+        CHECK(within == 0);
+        CHECK_THROWS_AS(co_await cs.execute([] { throw std::runtime_error("of the body"); }, options),
+                        std::runtime_error);
+        CHECK(referred_to() == 0);
+      }
+      const std::string text = co_await cs.execute([] { return std::string(100, 'x'); }, options);
+      CHECK(text == std::string(100, 'x'));
+      CHECK(referred_to() == 0);
+      stop.request_stop();
+      CHECK_THROWS_AS(co_await cs.execute(referred_to, options), operation_cancelled);
+      CHECK(referred_to() == 0);
+    }());
+  }
+
   TEST_CASE("withdrawal: a token may be a temporary, and the request may wait to be awaited") {
     critical_section cs;
     std::stop_source stop;

@@ -41,29 +41,29 @@ class execution : protected section_request {
     }
   }
 
-  // awaited, or ran if it may be withdrawn: the section was idle, and the body has run. left_more: the same, and it
-  // has left more behind than a value. waiting: it has arrived.
+  // awaited: the section was idle, and the body has run. left_more: the same, and it has left more behind than a
+  // value. waiting: it has arrived.
   // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
-  // It is phase_ in the end; awaited and ran are stored by the caller, last, because what a compiler knows of
-  // memory ends where a section is left. So it knows that take and the end have nothing to look for
-  // (test/instructions).
+  // It is phase_ in the end; awaited is stored by the caller, last, because what a compiler knows of memory ends
+  // where a section is left. So it knows that take and the end have nothing to look for (test/instructions).
   TURNSTILE_INLINE phase run_if_idle(thread_state& t) {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
     must_be_fresh();
-    if (asks_ != 0 || is_in_chain(t.chain)) [[unlikely]] {
+    if (is_in_chain(t.chain) || !asks_for_nothing_now()) [[unlikely]] {
       if (checks_and_claims(t, then)) return arrive_only();
     }
     if constexpr (!may_wait && section_ring::can_be_kept) {
       keeper& k = *t.keeps;
       if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
-        if (then == phase::awaited) std::construct_at(&got_, unsaid{});
+        if (then == phase::ran) end_withdrawal();
+        std::construct_at(&got_, unsaid{});
         const left_by_body what = run_body(t, t.chain);
         must_be_fresh();  // the body may have got hold of this
         const bool is_all = is_all_a_value(what);
         section.leave_kept(k, t);
-        return is_all ? then : phase::left_more;
+        return is_all ? phase::awaited : phase::left_more;
       }
     }
     note_awaited(then);
@@ -75,9 +75,10 @@ class execution : protected section_request {
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
+        if (then == phase::ran) end_withdrawal();
         const bool is_all = is_all_a_value(run_body(t, t.chain));
         section.leave(line, t);
-        return is_all ? then : phase::left_more;
+        return is_all ? phase::awaited : phase::left_more;
       }
     }
     if (arrived == arrival::closed) refuse();

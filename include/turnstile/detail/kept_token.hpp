@@ -9,7 +9,8 @@
 //           elsewhere = 2 * (references given back by other threads) | closed; counts wrap
 //
 //             kept by its thread --another token comes, uses == elsewhere--> holds the other token
-//                                --uses != elsewhere--> set apart, and freed by its thread later on
+//                                --uses != elsewhere--> set apart, and freed by its thread later on: for each
+//                                                       that is set apart it looks at two, the oldest first
 //             --the thread ends--> closed, elsewhere less uses; freed by who makes it 0
 //
 // Edges     K1  elsewhere.fetch_add(acq_rel), fetch_sub(acq_rel), load(acquire): what was done with a
@@ -37,7 +38,7 @@ struct token_pin {
   std::uint64_t thread;           // whose it is
   guarded<std::uint32_t> uses{0};  // only that thread
   atomic<std::uint32_t> elsewhere{0};
-  token_pin* next = nullptr;  // the one set apart before it; only that thread
+  token_pin* next = nullptr;  // of those set apart, in a ring; of the kept one, the last of them; only that thread
 };
 
 // By the end of a thread: gives up the pins that it keeps.

@@ -56,7 +56,7 @@ class section_request : protected suspended<request> {
   void end_request() noexcept {
     if (phase_ == phase::waiting) [[unlikely]]
       destroyed_while_waiting();
-    if (withdraws()) std::destroy_at(&asked_);
+    if (withdraws()) end_withdrawal();
     phase_ = phase::awaited;
   }
 
@@ -77,7 +77,7 @@ class section_request : protected suspended<request> {
                                           : "an execution is awaited twice",
                    at_.where);
   }
-  // What phase_ becomes as soon as it is awaited, and in the end.
+  // What phase_ becomes as soon as it is awaited, for refusals. A request whose turn has come is withdrawn no more.
   phase last_phase() const noexcept { return withdraws() ? phase::ran : phase::awaited; }
   static bool is_in_chain(const chain_frame* top) noexcept {
     return top != nullptr && top->mask != 0;
@@ -96,6 +96,18 @@ class section_request : protected suspended<request> {
       return;
     asks_ &= static_cast<std::uint8_t>(~asks::new_claims);
     keep_claims(*section_, uses_, at_.exclusive());
+  }
+
+  // At most to be withdrawn, and not yet.
+  TURNSTILE_INLINE bool asks_for_nothing_now() const noexcept {
+    if (asks_ == 0) [[likely]]
+      return true;
+    return asks_ == asks::withdrawal && asked_.are_far();
+  }
+  // Nobody withdraws it any more. The token is given back at once: others keep theirs cheaply then (kept_token.hpp).
+  TURNSTILE_INLINE void end_withdrawal() noexcept {
+    std::destroy_at(&asked_);
+    asks_ &= static_cast<std::uint8_t>(~asks::withdrawal);
   }
 
   // Where it may be limited who waits: sets arrived_.

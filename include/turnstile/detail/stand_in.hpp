@@ -72,6 +72,9 @@ struct withdrawal_sources {
   explicit withdrawal_sources(const execute_options& o)
       : stop(o.stop.token()), deadline(o.deadline) {}
 
+  // Without a look at the clock: certainly not now.
+  bool are_far() const noexcept { return deadline == never && !stop.stop_requested(); }
+
   kept_token stop;
   std::chrono::steady_clock::time_point deadline;
 };
