@@ -9,8 +9,9 @@ from .reasons import why
 from .results import is_ours
 
 # What of ours is next to whom: all that is asked the same; a thread that waits in place, next to other threads; a
-# mutex that delegates, next to the other one of fibers.
-WAYS = {"turnstile": ".", "turnstile_blocking": ".", "turnstile_delegated": "fiber_mutex"}
+# mutex that delegates, next to the other one of fibers; guards, next to what coroutines and fibers lock elsewhere.
+WAYS = {"turnstile": ".", "turnstile_blocking": ".", "turnstile_delegated": "fiber_mutex",
+        "turnstile_guards": "fiber_mutex|async_binary_semaphore|intrusive_async_mutex(_posted)?"}
 
 # As many coroutines as nobody has threads: the maximum of more is more.
 OF_OTHER_NUMBERS = "withdraw_.*"

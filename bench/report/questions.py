@@ -77,6 +77,10 @@ VIEWS = (
          "T threads that do nothing but ++counter inside. Ours wait in place (execute_blocking), "
          "and whoever leaves the section runs the others' bodies.",
          panels=("T",), ways=("", "_blocking"), plain=True),
+    View("counter", "Counter, guards",
+         "64 clients on one thread, and on two: lock, ++counter, unlock. Who is queued is handed the section and has "
+         "to be resumed for it, one after the other; a body that is given to execute is run by whoever serves.",
+         panels=("T",), only=(("T", ("1", "2")), ("N", ("64",))), ways=("", "_guards")),
     View("counter", "Counter, requests that may be withdrawn",
          f"{_MAY_GO} Two threads.", **_MAY_GO_SHOWN),
     View("think", "Think, tiny body",

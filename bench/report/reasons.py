@@ -84,6 +84,11 @@ REASONS = (
            "Coroutines, of which one that need not wait goes on. A thread that waits here is woken for each body. "
            "Uncontended: a compare-and-exchange, with no record of who holds it.",
            ours="turnstile_blocking"),
+    Reason("counter|uncontended", f"fiber_mutex|{_WRITTEN_HERE}",
+           "A guard writes down who holds the section, so that whoever asks for it again gets an error instead of "
+           "waiting for ever: 234 instructions, theirs about 30. Contended: it is handed over in the order of asking, "
+           "and each of those that wait is resumed by its own thread.",
+           ours="turnstile_guards"),
     Reason("counter|lines", "intrusive_async_mutex",
            "One client has all of its turns before the next one has one (see Fairness): nothing is ever handed over."),
     Reason("lines", "fiber_mutex",

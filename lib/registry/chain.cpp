@@ -1,6 +1,7 @@
 // chain.cpp - walking and changing the chain of holds. See detail/chain.hpp.
 //
-// Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees
+// Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees, or who finds by a load(acquire) that
+//                    all shares are its own
 //        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section, and
 //            gets what its owner did from there (W1 of ticket_word.hpp)
 //        E3  copy    made under the lock, by one of the chain's threads; no lock in end_frame: all that
@@ -78,19 +79,42 @@ const chain_frame* stop_around(const chain_frame* top) noexcept {
 
 section_name name_of(const section_core& s) noexcept { return {s.name(), s.container(), s.id()}; }
 
+// A new one. Most sections have no name, and then there is nothing to copy.
 void call(hold_frame& h, const section_name& n) {
-  h.name = n.name;
-  h.container = n.container;
+  if (!n.name.empty()) h.name = n.name;
+  if (!n.container.empty()) h.container = n.container;
   h.number = n.number;
 }
+
+constinit thread_local bool this_thread_ends = false;
 
 // A thread that ends with a guard's frame on top gives its share back.
 struct last_words {
   ~last_words() {
+    this_thread_ends = true;
     drop(here().chain);
     here().chain = nullptr;
+    delete std::exchange(here().spare_hold, nullptr);
   }
 };
+void prepare_last_words() noexcept {
+  static thread_local last_words at_thread_end;
+  static_cast<void>(at_thread_end);
+}
+
+// What a guard of this section left behind is as good as new: a section's name and number stay.
+bool is_for(const hold_frame& spare, const section_core& s) noexcept {
+  return spare.section == &s && spare.number == s.id();
+}
+
+TURNSTILE_COLD hold_frame* new_hold(const section_core& s) {
+  prepare_last_words();
+  auto h = std::make_unique<hold_frame>();
+  h->section = &s;
+  call(*h, name_of(s));
+  h->at = &h->place;
+  return h.release();
+}
 
 }  // namespace
 
@@ -237,27 +261,49 @@ void refuse_wait_if_held(const section_core& s, const site& at) {
 }
 
 hold_frame* make_hold(const section_core& s, const site& at) {
-  static thread_local last_words at_thread_end;
-  static_cast<void>(at_thread_end);
-  auto h = std::make_unique<hold_frame>();
-  h->section = &s;
-  call(*h, name_of(s));
+  hold_frame*& spare = here().spare_hold;
+  hold_frame* const h =
+      spare != nullptr && is_for(*spare, s) ? std::exchange(spare, nullptr) : new_hold(s);
   h->place = at;
-  h->at = &h->place;
-  return h.release();
+  return h;
 }
 
 void push_hold(hold_frame& h) noexcept {
   chain_frame*& top = here().chain;
-  h.parent = innermost_frame();  // the thread's share of the old top becomes the frame's
+  h.parent = is_hold(top) ? innermost_frame() : top;  // the thread's share of the old top becomes the frame's
   h.mask = mask_of(h.section) | (top == nullptr ? 0 : top->mask);
-  share_hold(h);
+  h.shares.store(2, relaxed);  // nobody else knows it yet
   top = &h;
 }
 
+namespace {
+
+// For the next guard here that is of the same section, as make_hold gives it.
+bool keep_spare(hold_frame& h) noexcept {
+  if (TURNSTILE_RECYCLES_FRAMES == 0 || this_thread_ends) return false;
+  prepare_last_words();
+  h.shares.store(1, relaxed);
+  h.let_go.store(false, relaxed);
+  h.parent = nullptr;  // whoever is refused drops it as it is
+  delete std::exchange(here().spare_hold, &h);
+  return true;
+}
+
+// Of the calling chain, and nobody else has a share: who has one may give others some, and nobody else may.
+void end_on_top(hold_frame& h) noexcept {
+  here().chain = h.parent;  // the frame's share becomes the thread's
+  if (!keep_spare(h)) delete &h;
+  if (is_hold(here().chain)) innermost_frame();
+}
+
+}  // namespace
+
 void let_go(hold_frame& h) noexcept {
   h.let_go.store(true, relaxed);  // E2
-  if (here().chain == &h) innermost_frame();
+  if (here().chain == &h) {
+    if (h.shares.load(acquire) == 2) return end_on_top(h);  // E1: the guard's, and this thread's
+    innermost_frame();
+  }
   drop_hold(h);
 }
 

@@ -56,17 +56,6 @@ bool ticket_word::let_go(private_side& mine) noexcept {
   return false;
 }
 
-bool ticket_word::settle(private_side& mine) noexcept {
-  const std::uint32_t done = mine.unaccounted.load(relaxed);
-  if (done != mine.known) return false;
-  mine.unaccounted.store(0, relaxed);
-  const std::uint64_t was = word_.fetch_sub(done, release);  // W1
-  const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
-  if (left == 0) return true;  // the last touch
-  mine.known = left;
-  return false;
-}
-
 void ticket_word::account(private_side& mine) noexcept {
   const std::uint32_t done = mine.unaccounted.load(relaxed);
   if (done == 0) return;

@@ -271,7 +271,16 @@ void section_core::body_finished(request& r) noexcept {
   go_on(next_after_body(done), done);
 }
 
+// Mostly nobody waits, and there is nothing to hand back.
 void section_core::release_hold() noexcept {
+  if (special_.load(relaxed) != 0 || has_aside_ || has_tail_) [[unlikely]]
+    return release_special_hold();
+  count_execution();
+  section_ring::finish(mine_);
+  if (!ring_.settle(mine_)) serve_next();
+}
+
+void section_core::release_special_hold() noexcept {
   batch done;
   go_on(end_hold(true, done), done);
 }

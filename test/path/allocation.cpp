@@ -206,6 +206,27 @@ TEST_SUITE("path") {
     CHECK(allocated == (TURNSTILE_RECYCLES_FRAMES ? 0 : 52));
   }
 
+  TEST_CASE("allocation: a guard has the frame of one that has ended on the thread") {
+    critical_section a{"a section whose name is long"};
+    critical_section b;
+    long for_one = -1;
+    long for_two = -1;
+    sync_wait([](critical_section& s, critical_section& t, long& one, long& two) -> task<> {
+      static_cast<void>(co_await s.lock());
+      long before = allocations;
+      for (int i = 0; i != each; ++i) static_cast<void>(co_await s.lock());
+      one = allocations - before;
+      before = allocations;
+      for (int i = 0; i != each; ++i) {
+        const section_guard g = co_await t.lock();
+        const section_guard inner = co_await s.lock();
+      }
+      two = allocations - before;
+    }(a, b, for_one, for_two));
+    CHECK(for_one == (TURNSTILE_RECYCLES_FRAMES ? 0 : 2 * each));
+    CHECK(for_two == (TURNSTILE_RECYCLES_FRAMES ? each - 1 : 3 * each));  // the first finds one
+  }
+
   TEST_CASE("allocation: of freed frames no more are kept than there is room for") {
     detail::spare_frames spare;
     constexpr std::size_t size = 1000;

@@ -327,6 +327,32 @@ TEST_SUITE("registry") {
     CHECK(path[0].where.line() == locked_at);
   }
 
+  TEST_CASE("path: a guard's frame that is used again says what the new guard holds") {
+    std::optional<critical_section> s(std::in_place, "first");
+    const auto lock_twice = [&]() -> task<> {
+      const section_guard g = co_await s->lock();
+      const section_guard again = co_await s->lock();
+    };
+    CHECK(names(path_of(lock_twice())) == strings{"first", "first"});
+    s.emplace("second");  // in the same place
+    CHECK(names(path_of(lock_twice())) == strings{"second", "second"});
+    CHECK(names(path_of(lock_twice())) == strings{"second", "second"});
+    s.emplace();
+    const strings unnamed = names(path_of(lock_twice()));
+    REQUIRE(unnamed.size() == 2);
+    CHECK(unnamed[0].starts_with("section #"));
+    CHECK(unnamed[0] == unnamed[1]);
+    critical_section other{"other"};
+    const auto lock_both = [&]() -> task<> {
+      const section_guard g = co_await other.lock();
+      const section_guard inner = co_await s->lock();
+      const section_guard again = co_await other.lock();
+    };
+    CHECK(names(path_of(lock_both())) == strings{"other", unnamed[0], "other"});
+    check_usable(*s);
+    check_usable(other);
+  }
+
   TEST_CASE("path: unnamed sections have numbers, the same in every error") {
     critical_section a;
     critical_section b;

@@ -127,20 +127,20 @@ rule("finish does not count the turn", "mine.head = (mine.head + 1) & ticket_mas
 rule("arrive does not look at the closed bit", "(p & (pending_mask | closed_bit)) == 0",
      "(p & pending_mask) == 0", CLOSE,
      reason="the closing request is never accounted for, so a closed section is never idle")
-
-rule = rules_of("lib/ring/ticket_word.cpp", RING)
 SETTLE = """mine.unaccounted.store(0, relaxed);
-  const std::uint64_t was = word_.fetch_sub(done, release);  // W1
-  const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
-  if (left == 0) return true;  // the last touch
-  mine.known = left;
-  return false;"""
+    const std::uint64_t was = word_.fetch_sub(done, release);  // W1
+    const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
+    if (left == 0) return true;  // the last touch
+    mine.known = left;
+    return false;"""
 RESET = "mine.unaccounted.store(0, relaxed);\n"
 rule("settle resets after it has told the word", SETTLE,
      SETTLE.replace(RESET, "").replace("// W1\n", "\n" + RESET),
      ("ring: three*one cell", "strand: three*", "strand:*", "ring:*"))
 rule("settle does not renew known", SETTLE, SETTLE.replace("mine.known = left;\n", "\n"), ("ring: many*", *RING))
 rule("settle does not reset", SETTLE, SETTLE.replace(RESET, ""))
+
+rule = rules_of("lib/ring/ticket_word.cpp", RING)
 rule("account does not renew known",
      "mine.known = static_cast<std::uint32_t>((was & pending_mask) - done);", "")
 rule("a refused arrival keeps its count",
@@ -842,6 +842,8 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
+rule("a hold ends though somebody else has a share", "h.shares.load(acquire) == 2", "true")
+rule("a hold that has ended stays on top", "here().chain = h.parent;", "")
 COPIES = ("wait graph: *copy*", "wait graph: *own call*", "wait graph: a body*")
 rule("chains are copied without the lock",
      "const std::lock_guard lock(copying);  // E3\n  return kept_copy(top);", "return kept_copy(top);", COPIES)

@@ -201,6 +201,28 @@ TEST_SUITE("strand") {
     });
   }
 
+  TEST_CASE("strand: a guard is unlocked while another thread gives back its share of the guard's frame") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      detail::chain_frame* shared = nullptr;
+      atomic<bool> there{false};
+      together({[&] {
+                  section_guard g = sync_wait(cs.lock());
+                  shared = detail::share(detail::here().chain);
+                  require(detail::is_hold(shared), "the thread has not the guard's frame");
+                  there.store(true, detail::seq_cst);
+                  there.notify_one();
+                  g.unlock();
+                  require(detail::here().chain == nullptr, "the thread still has it");
+                },
+                [&] {
+                  there.wait(false, detail::acquire);
+                  static_cast<void>(detail::gone(*shared));
+                  detail::drop(shared);
+                }});
+    });
+  }
+
   TEST_CASE("strand: two ask for two sections in opposite orders, and others for one of them") {
     holds([] {
       critical_section a({.ring_capacity = 1});

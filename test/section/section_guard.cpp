@@ -5,8 +5,10 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <optional>
+#include <stop_token>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -166,5 +168,24 @@ TEST_SUITE("section") {
     auto second = std::move(first);
     const section_guard g = sync_wait(std::move(second));
     CHECK(g.owns_lock());
+  }
+
+  TEST_CASE("lock: one that is refused leaves the guards alone that are held, whatever stood on them before") {
+    critical_section outer;
+    critical_section inner;
+    sync_wait([](critical_section& o, critical_section& i) -> task<> {
+      const section_guard held = co_await o.lock();
+      const auto& frame = static_cast<const detail::hold_frame&>(*detail::here().chain);
+      const std::uint32_t shares = frame.shares.load();
+      static_cast<void>(co_await i.lock());
+      std::stop_source stop;
+      stop.request_stop();
+      CHECK_THROWS_AS(co_await i.lock({.stop = stop.get_token()}), operation_cancelled);
+      CHECK(detail::here().chain == &frame);
+      CHECK(frame.shares.load() == shares);
+      CHECK_THROWS_AS(co_await o.lock(), reentry_error);
+    }(outer, inner));
+    CHECK_FALSE(outer.statistics().held);
+    CHECK_FALSE(inner.statistics().held);
   }
 }

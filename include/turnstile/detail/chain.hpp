@@ -32,6 +32,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/recycled.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -114,7 +115,7 @@ struct hold_counts {
   atomic<bool> let_go{false};       // guard unlocked or detached; any thread, once
 };
 
-struct alignas(16) hold_frame : hold_counts, chain_frame {
+struct alignas(16) hold_frame : recycled, hold_counts, chain_frame {
   site place;
   std::string name;       // the section's, and so are these:
   std::string container;  // it may end as soon as the guard is let go

@@ -53,6 +53,8 @@ class cycle_ring {
   void note_waiting_behind(place p) noexcept { word_.note_waiting_behind(p); }
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }
+  // After finish. True: the section was left, as by next. False: next says.
+  bool settle(private_side& mine) noexcept { return word_.settle(mine); }
   void account(private_side& mine) noexcept { word_.account(mine); }
   bool has_more(const private_side& mine) const noexcept { return word_.has_more(mine); }
   request* next(private_side& mine) noexcept;

@@ -85,6 +85,7 @@ class inbox_ring {
   static void note_waiting_behind(place) noexcept {}
   static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }
   static void finish(private_side&) noexcept {}
+  static bool settle(private_side&) noexcept { return false; }
   void account(private_side& mine) noexcept;
   bool has_more(const private_side& mine) const noexcept {
     return mine.first != nullptr || (word_.load(acquire) & ~flags) != 0;

@@ -64,7 +64,8 @@ struct alignas(cache_line) thread_state {
   bool is_timed = false;       // from its last body to the next arrival
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
-  spare_frames frames;                   // of coroutines, that this thread has freed
+  hold_frame* spare_hold = nullptr;      // of the guard that ended here last; see registry/chain.cpp
+  spare_frames frames;                   // that this thread has freed
 
   // Of sections, run on this thread ever; wraps. They are counted down, so that the same instruction says whether
   // the turn is over.

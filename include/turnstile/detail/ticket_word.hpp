@@ -112,7 +112,16 @@ class ticket_word {
   }
 
   // Looks at the word if the owner knows of nothing pending any more. True: idle.
-  bool settle(private_side& mine) noexcept;
+  bool settle(private_side& mine) noexcept {
+    const std::uint32_t done = mine.unaccounted.load(relaxed);
+    if (done != mine.known) return false;
+    mine.unaccounted.store(0, relaxed);
+    const std::uint64_t was = word_.fetch_sub(done, release);  // W1
+    const auto left = static_cast<std::uint32_t>((was & pending_mask) - done);
+    if (left == 0) return true;  // the last touch
+    mine.known = left;
+    return false;
+  }
 
   // Tells the word what is finished. At least one pending request is not.
   void account(private_side& mine) noexcept;
