@@ -34,12 +34,15 @@ after_publish ticket_ring::publish(request& r, place p, private_side& mine) noex
 
 request* ticket_ring::next(private_side& mine) noexcept {
   if (word_.settle(mine)) return nullptr;
-  guarded<request*>& stash = mine.stash_of(mine.head);
+  guarded<request*>& last = mine.stash_of(mine.head);
   for (;;) {
-    request* const first = stash;
+    request* const first = last == nullptr ? nullptr : last->link();
     if (first != nullptr && first->ticket == mine.head) {
-      stash = first->link();
-      if (first == mine.last_put_) mine.last_put_ = nullptr;
+      if (first == last) {
+        last = nullptr;
+      } else {
+        last->next = first->next;
+      }
       return first;
     }
     cell& c = cell_of(mine.head, mine);
@@ -66,9 +69,13 @@ void ticket_ring::prefetch_newest(const private_side& mine) noexcept {
 
 void ticket_ring::put_back(request& r, private_side& mine) noexcept {
   r.ticket = mine.head;
-  guarded<request*>& stash = mine.stash_of(mine.head);
-  r.next = stash;
-  stash = &r;
+  guarded<request*>& last = mine.stash_of(mine.head);
+  if (last == nullptr) {
+    r.next = &r;
+    last = &r;
+  } else {
+    insert(r, *last);  // the first again
+  }
 }
 
 // The chain comes newest first, so mostly in falling order of tickets. Turned round, each is put
@@ -85,32 +92,26 @@ void ticket_ring::collect(cell& from, private_side& mine) noexcept {
   if (oldest != nullptr) put(oldest, mine);
 }
 
-// Puts those of a chain, which is from one cell, into their places in its stash. Tickets mostly come in rising
-// order, so each place is looked for from the one put last.
+// Puts those of a chain, which is from one cell, into their places in its stash: mostly behind all that are there, each
+// behind the one before. Where a publisher was late, its place is looked for.
 void ticket_ring::put(request* chain, private_side& mine) noexcept {
-  guarded<request*>& stash = mine.stash_of(chain->ticket);
-  request* after = mine.last_put_;
-  if (after != nullptr &&
-      mine.stash_index_of(after->ticket) != mine.stash_index_of(chain->ticket)) {
-    after = nullptr;
-  }
+  guarded<request*>& last = mine.stash_of(chain->ticket);
+  request* after = last;
   do {
     request& r = *std::exchange(chain, chain->link());
-    if (after != nullptr && !ticket_word::before(after->ticket, r.ticket)) after = nullptr;
-    request* at = after == nullptr ? static_cast<request*>(stash) : after->link();
-    while (at != nullptr && ticket_word::before(at->ticket, r.ticket)) {
-      after = at;
-      at = at->link();
-    }
-    r.next = at;
-    if (after == nullptr) {
-      stash = &r;
+    if (last == nullptr) {
+      r.next = &r;
+      last = &r;
+    } else if (ticket_word::before(last->ticket, r.ticket)) {
+      insert(r, *last);
+      last = &r;
     } else {
-      after->next = &r;
+      if (!ticket_word::before(after->ticket, r.ticket)) after = last;  // from the first on
+      while (ticket_word::before(after->link()->ticket, r.ticket)) after = after->link();
+      insert(r, *after);
     }
     after = &r;
   } while (chain != nullptr);
-  mine.last_put_ = after;
 }
 
 }  // namespace turnstile::detail

@@ -87,14 +87,12 @@ rule("collects without turning the chain round", """  while (newest != nullptr) 
      reason="only speed: put finds the place in any order")
 rule("collects by load and store", "from.exchange(nothing, acquire)",
      in_two_steps("from.store(nothing, relaxed)", "from.load(acquire)", ""))
-rule("puts the newest first", "at != nullptr && ticket_word::before(at->ticket, r.ticket)",
-     "false && at != nullptr")
-rule("still follows a request that is gone",
-     "if (first == mine.last_put_) mine.last_put_ = nullptr;", "")
-rule("follows a request in another stash",
-     "mine.stash_index_of(after->ticket) != mine.stash_index_of(chain->ticket)", "false")
+rule("puts the newest first", "while (ticket_word::before(after->link()->ticket, r.ticket)) after = after->link();", "")
+rule("puts all behind the last one", "ticket_word::before(last->ticket, r.ticket)", "true")
+rule("puts behind the last one and does not say so", "insert(r, *last);\n      last = &r;", "insert(r, *last);")
 rule("follows a request with a later ticket",
-     "after != nullptr && !ticket_word::before(after->ticket, r.ticket)", "false")
+     "if (!ticket_word::before(after->ticket, r.ticket)) after = last;", "")
+rule("still follows a request that is gone", "first == last", "false")
 rule("takes the first in the stash whatever its ticket",
      "first != nullptr && first->ticket == mine.head", "first != nullptr")
 rule("links after the push", """r.next = std::bit_cast<request*>(seen);
@@ -107,7 +105,13 @@ rule("links after the push", """r.next = std::bit_cast<request*>(seen);
         return after_publish::nothing;
       }""")
 rule("puts back without a ticket", "r.ticket = mine.head;", "", ("strand:*", "ring: an owner*"))
-rule("puts back without a link", "r.next = stash;", "r.next = nullptr;",
+PUT_BACK = """if (last == nullptr) {
+    r.next = &r;
+    last = &r;
+  } else {
+    insert(r, *last);  // the first again
+  }"""
+rule("puts back behind the last one", PUT_BACK, PUT_BACK.replace("// the first again", "last = &r;"),
      ("ring: an owner*", "strand:*"))
 
 RESET_BEFORE_IDLE = "settle has reset it before the section became idle"
@@ -272,10 +276,10 @@ ADD = "list.compare_exchange_weak(seen, &s, release, acquire)"
 rule("a closer is added by store", ADD, "(list.store(&s, release), true)", ("strand: *clos*",))
 
 rule = rules_of("lib/strand/section_core.cpp", ENDS)
-POST = "ring_.put_back(*next, mine_);\n      return to.post(*this);"
-rule("does not put back what it passes on", POST, "return to.post(*this);")
+POST = "ring_.put_back(*next, mine_);\n      return post(to, *this, where);"
+rule("does not put back what it passes on", POST, "return post(to, *this, where);")
 rule("puts back after it has passed the section on", POST,
-     "to.post(*this);\nreturn ring_.put_back(*next, mine_);")
+     "post(to, *this, where);\nreturn ring_.put_back(*next, mine_);")
 rule("serves a bound section elsewhere when it takes over",
      "if (bound_elsewhere()) {\n    pass_to_executor(*next, done);\n"
      "    return published::waiting;\n  }", "",
@@ -295,7 +299,7 @@ rule("resumes a waiting body's chain before it has accounted", ENDED,
      "done.add(r);\ndone.deliver();\ngo_on(next_after_body(done), done);", BODY)
 rule("a post that takes over does not go on", """if (request* const next = next_awaited()) {
       batch done;
-      pass_to_executor(*next, done);
+      pass_to_executor(*next, done, queued::next);
       done.deliver();
     }""", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
@@ -372,9 +376,9 @@ POST = """do {
   } while (!change(seen, seen | posted));"""
 rule("it is posted although it was asked to go", POST, POST.replace(LOOKED, ""), ON_LANE,
      reason="its job finds that out, or whoever unpins it withdraws it then")
-GIVEN = "to.post(*this);  // still pinned\n  if (unpin()) batch::post_back(*who_);"
+GIVEN = "detail::post(to, *this, where);  // still pinned\n  if (unpin()) batch::post_back(*who_);"
 rule("unpinned before the executor has it", GIVEN,
-     "if (unpin()) {\nbatch::post_back(*who_);\n}\nto.post(*this);",
+     "if (unpin()) {\nbatch::post_back(*who_);\n}\ndetail::post(to, *this, where);",
      ("withdrawal: who is back*", *ON_LANE))
 AGAIN = """do {
     if ((seen & withdrawn) != 0) {

@@ -13,9 +13,10 @@
 //             nothing       --take-----> parked     by the owner, who leaves with it
 //
 //           A cell is a chain, so the ring never fills up, never allocates and never refuses.
-//           Private to the owner: stashes, what was taken out of the cells, each in ticket order. Ticket t is
-//           in stash[t mod 4]: so two cells share one of those that lie inside the section, and all of it
-//           is three lines.
+//           Private to the owner: stashes, what was taken out of the cells, each in ticket order and a ring: it is
+//           known by its last one, which the first one follows, for what comes goes behind the last one and what
+//           goes is the first one. Ticket t is in stash[t mod 4]: so two cells share one of those that lie inside
+//           the section, and all of it is three lines.
 //
 // Edges     R1  publish   CAS(release) in publish -> exchange(acquire) in collect
 //               the owner sees the request's fields. Later pushes on the same cell are RMWs and
@@ -110,17 +111,13 @@ class ticket_ring {
     TURNSTILE_COLD void allocate(std::size_t capacity);
     bool is_allocated() const noexcept { return log2_stashes_ > std::countr_zero(stashes_inside); }
     many* others() const noexcept { return std::bit_cast<many*>(cells[0].load(relaxed)); }
-    std::size_t stash_index_of(std::uint64_t ticket) const noexcept {
-      return ticket & ((std::uint64_t{1} << log2_stashes_) - 1);
-    }
+    // The last one that is in there.
     guarded<request*>& stash_of(std::uint64_t ticket) noexcept {
-      const std::size_t i = stash_index_of(ticket);
+      const std::size_t i = ticket & ((std::uint64_t{1} << log2_stashes_) - 1);
       return is_allocated() ? others()->stashes[i] : stashes_[i];
     }
 
     guarded<request*> stashes_[stashes_inside]{};
-    // Put there last and still there: where the next may follow.
-    guarded<request*> last_put_{nullptr};
     const std::uint8_t log2_stashes_;
   };
 
@@ -172,6 +169,10 @@ class ticket_ring {
   static void prefetch_newest(const private_side& mine) noexcept;
   static void collect(cell& from, private_side& mine) noexcept;
   static void put(request* chain, private_side& mine) noexcept;
+  static void insert(request& r, request& after) noexcept {
+    r.next = after.next;
+    after.next = &r;
+  }
 
   [[no_unique_address]] ticket_word word_;
   std::uint8_t log2_cells_;
