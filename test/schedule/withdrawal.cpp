@@ -32,8 +32,8 @@ using detail::relaxed;
 namespace {
 thread_pool* pool_of_scenario = nullptr;
 }
-extern "C" thread_pool& shared_pool_here() asm("__wrap__ZN9turnstile11thread_pool6sharedEv");
-extern "C" thread_pool& shared_pool_here() {
+thread_pool& shared_pool_here() asm("__wrap__ZN9turnstile11thread_pool6sharedEv");
+thread_pool& shared_pool_here() {
   require(pool_of_scenario != nullptr, "nothing may go to the shared pool here");
   return *pool_of_scenario;
 }
