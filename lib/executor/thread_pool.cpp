@@ -360,6 +360,10 @@ bool post_fork(job& j) noexcept {
   return true;
 }
 
+void post(executor_ref to, job& j, queued where) noexcept {
+  if (where == queued::last || to != here().runs_on || !post_fork(j)) to.post(j);
+}
+
 void note_work_here() noexcept {
   if (worker* const w = here().as_worker) w->note_work(here());
 }

@@ -1,8 +1,9 @@
 // budget.hpp - how long one thread serves others before it passes the section on.
 //
-// A drain ends after 50 us, which is what others may lose without noticing; on a brisk thread (executor/pace.hpp),
-// where all that waits is likely to wait for bodies, after 200: a section that is passed on before its line is empty is
-// behind those it has just served, who queue again, each of them, for ever. One that some caller does
+// A drain ends after 50 us, which is what others may lose without noticing. A section that is passed on before its line
+// is empty is behind those it has just served, who queue again, each of them, for ever; so it ends after 200 where it
+// may get to the end of a line of a thousand: where serving takes less than 0.5 us a body, and on a brisk thread
+// (executor/pace.hpp), where all that waits is likely to wait for bodies. One that some caller does
 // besides its own business ends after 32 bodies too, as folly's strand does. One that is a job of its
 // own does not: 1000 coroutines that ask again as soon as they are served would queue up behind it
 // faster than 32 at a time are served, to the same effect (bench/counter).
@@ -29,6 +30,7 @@ class budget {
   // Tests of who serves whom have none, for a thread may be stopped that long (test/support/unhurried.cpp).
   static inline constinit std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
   static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
+  static constexpr std::chrono::nanoseconds most_of_short{500};  // with what serving takes
 
   enum class [[nodiscard]] verdict : std::uint8_t{go_on, hand_back, pass_on};
 
@@ -44,7 +46,8 @@ class budget {
     const steady_clock::time_point now = steady_clock::now();
     const auto gone = now - begun_;
     note_time(now);
-    if (gone >= (is_brisk_ ? 4 * most_time : most_time)) return verdict::pass_on;
+    const bool may_empty = is_brisk_ || gone < bodies_ * most_of_short;
+    if (gone >= (may_empty ? 4 * most_time : most_time)) return verdict::pass_on;
     const auto soon = hand_back_after * bodies_ / std::max(gone, steady_clock::duration(1));
     next_look_ =
         bodies_ + static_cast<int>(std::clamp<std::int64_t>(soon, 1, std::min(bodies_, callers)));

@@ -86,7 +86,7 @@ void section_core::let_go_kept() noexcept {
   if (request* const next = next_awaited()) {
     batch done;
     done.keep_off();
-    pass_to_executor(*next, done);
+    pass_to_executor(*next, done, queued::next);
     done.deliver();
   }
 }

@@ -255,7 +255,7 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   if (what == after_publish::take_over) {
     if (request* const next = next_awaited()) {
       batch done;
-      pass_to_executor(*next, done);
+      pass_to_executor(*next, done, queued::next);
       done.deliver();
     }
   }
@@ -312,17 +312,17 @@ void section_core::go_on(request* r, batch& done) noexcept {
 }
 
 // The caller owns the section and gives it away: it is not touched afterwards.
-void section_core::pass_to_executor(request& r, batch& done) noexcept {
+void section_core::pass_to_executor(request& r, batch& done, queued where) noexcept {
   request* next = &r;
   while (next != nullptr) {
     const executor_ref to = bound() ? bound_to() : who_serves(*next, done.is_off());
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
-      return to.post(*this);
+      return post(to, *this, where);
     }
     stand_in& s = stand_in::of(*next);
     const bool awake = s.is_awake;
-    if (awake ? pass_awake(s, to) : s.post(to)) return;
+    if (awake ? pass_awake(s, to) : s.post(to, where)) return;
     s.pass_over();
     done.add_pinned(s);
     // No body has run: who waits apart is looked at again only if this one was the first that may run.

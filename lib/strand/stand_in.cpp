@@ -143,12 +143,12 @@ bool stand_in::take() noexcept {
   return true;
 }
 
-bool stand_in::post(executor_ref to) noexcept {
+bool stand_in::post(executor_ref to, queued where) noexcept {
   std::uint32_t seen = word_.load(relaxed);
   do {
     if ((seen & asked_bits) != 0) return false;
   } while (!change(seen, seen | posted));
-  to.post(*this);  // still pinned
+  detail::post(to, *this, where);  // still pinned
   if (unpin()) batch::post_back(*who_);
   return true;
 }

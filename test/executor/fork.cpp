@@ -369,4 +369,57 @@ TEST_SUITE("executor") {
       CHECK(n == 20);
     }
   }
+
+  TEST_CASE("post: a job that is next runs before those that wait, on the worker that posts it") {
+    thread_pool pool(1);
+    order o;
+    std::latch ran(4);
+    struct noting : job {
+      noting(order& all, int id, std::latch& done)
+          : job([](job& j) noexcept {
+              auto& self = static_cast<noting&>(j);
+              self.to->add(self.number);
+              self.ended->count_down();
+            }),
+            to(&all),
+            number(id),
+            ended(&done) {}
+      order* to;
+      int number;
+      std::latch* ended;
+    };
+    noting first(o, 1, ran);
+    noting second(o, 2, ran);
+    noting next(o, 3, ran);
+    noting last(o, 4, ran);
+    sync_wait(schedule_on(pool, [](executor_ref on, noting& a, noting& b, noting& c, noting& d) -> task<> {
+      detail::post(on, a, detail::queued::last);
+      detail::post(on, b, detail::queued::last);
+      detail::post(on, c, detail::queued::next);
+      detail::post(on, d, detail::queued::last);
+      co_return;
+    }(pool, first, second, next, last)));
+    ran.wait();
+    CHECK(o.ids() == std::vector<int>{3, 1, 2, 4});
+  }
+
+  TEST_CASE("post: on another executor, and from a thread of nobody's, a job that is next is one of its jobs") {
+    manual_executor lane;
+    thread_pool pool(1);
+    int ran = 0;
+    struct counting : job {
+      explicit counting(int& n) : job([](job& j) noexcept { ++*static_cast<counting&>(j).ran; }), ran(&n) {}
+      int* ran;
+    };
+    counting from_outside(ran);
+    counting from_a_pool(ran);
+    detail::post(lane, from_outside, detail::queued::next);
+    sync_wait(schedule_on(pool, [](executor_ref on, job& j) -> task<> {
+      detail::post(on, j, detail::queued::next);
+      co_return;
+    }(lane, from_a_pool)));
+    CHECK(ran == 0);
+    CHECK(lane.run() == 2);
+    CHECK(ran == 2);
+  }
 }

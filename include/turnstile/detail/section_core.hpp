@@ -35,6 +35,7 @@
 //           test/fuzz
 #pragma once
 
+#include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/device.hpp>
@@ -267,7 +268,7 @@ class section_core : private job {
   // section was left; it is owed a serve_on or pass_to_executor.
   request* end_hold(bool executed, batch& done) noexcept;
   void serve_on(request& r, batch& done) noexcept;
-  void pass_to_executor(request& r, batch& done) noexcept;
+  void pass_to_executor(request& r, batch& done, queued where = queued::last) noexcept;
 
   // Without memory for what few sections have it is not counted.
   void count_refusal() noexcept;

@@ -50,6 +50,7 @@
 #pragma once
 
 #include <turnstile/detail/config.hpp>
+#include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/threads.hpp>
@@ -138,7 +139,7 @@ class alignas(cache_line) stand_in final : public request {
   [[nodiscard]] bool take() noexcept;
   // By the owner, pinned: gives the section away, to be served on `to`. False as in take. Otherwise
   // the section and this may be gone.
-  [[nodiscard]] bool post(executor_ref to) noexcept;
+  [[nodiscard]] bool post(executor_ref to, queued where) noexcept;
   // By whoever has pinned it. True: it was withdrawn, and the caller brings `who` back; this may be
   // gone, but `who` is not.
   [[nodiscard]] bool unpin() noexcept;
