@@ -96,7 +96,6 @@ void ticket_ring::collect(cell& from, private_side& mine) noexcept {
 // behind the one before. Where a publisher was late, its place is looked for.
 void ticket_ring::put(request* chain, private_side& mine) noexcept {
   guarded<request*>& last = mine.stash_of(chain->ticket);
-  request* after = last;
   do {
     request& r = *std::exchange(chain, chain->link());
     if (last == nullptr) {
@@ -106,11 +105,10 @@ void ticket_ring::put(request* chain, private_side& mine) noexcept {
       insert(r, *last);
       last = &r;
     } else {
-      if (!ticket_word::before(after->ticket, r.ticket)) after = last;  // from the first on
+      request* after = last;  // the first one follows it
       while (ticket_word::before(after->link()->ticket, r.ticket)) after = after->link();
       insert(r, *after);
     }
-    after = &r;
   } while (chain != nullptr);
 }
 
