@@ -1,4 +1,4 @@
-// recycled.hpp - memory for frames, of coroutines and of guards: a thread keeps what is freed on it, to give it out again.
+// recycled.hpp - memory for frames, of coroutines and of guards: a thread keeps what it frees, to give it out again.
 //
 // Shape     A list for each size, in steps of 64 bytes up to 1 KiB, of at most 64 KiB. It belongs to one thread:
 //           a frame goes to the thread that frees it, whichever asked for it. What is larger, and what a list has
