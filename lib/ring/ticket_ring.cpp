@@ -92,10 +92,12 @@ void ticket_ring::collect(cell& from, private_side& mine) noexcept {
   if (oldest != nullptr) put(oldest, mine);
 }
 
-// Puts those of a chain, which is from one cell, into their places in its stash: mostly behind all that are there, each
-// behind the one before. Where a publisher was late, its place is looked for.
+// Puts those of a chain, which is from one cell, into their places in its stash: mostly behind all that are there. Where
+// the stash has later ones, of its other cell or because a publisher was late, the place is looked for from the one put
+// before: so two chains are merged in as many steps as there are requests.
 void ticket_ring::put(request* chain, private_side& mine) noexcept {
   guarded<request*>& last = mine.stash_of(chain->ticket);
+  request* after = last;
   do {
     request& r = *std::exchange(chain, chain->link());
     if (last == nullptr) {
@@ -105,10 +107,11 @@ void ticket_ring::put(request* chain, private_side& mine) noexcept {
       insert(r, *last);
       last = &r;
     } else {
-      request* after = last;  // the first one follows it
+      if (!ticket_word::before(after->ticket, r.ticket)) after = last;  // the first one follows it
       while (ticket_word::before(after->link()->ticket, r.ticket)) after = after->link();
       insert(r, *after);
     }
+    after = &r;
   } while (chain != nullptr);
 }
 

@@ -9,8 +9,10 @@
 #include <turnstile/detail/ticket_ring.hpp>
 
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 using namespace schedule;
 using namespace turnstile::detail;
@@ -37,6 +39,21 @@ class line {
       default: return false;
     }
     return false;
+  }
+
+  // All have their places in line before one is published, and the last is published first.
+  void ask_and_publish_backwards(std::span<request> all) {
+    std::vector<std::pair<request*, typename Ring::place>> late;
+    for (request& r : all) {
+      typename Ring::place p;
+      r.may_wait = false;
+      switch (ring_.arrive(p)) {
+        case arrival::owner: run_alone(p); break;
+        case arrival::queued: late.emplace_back(&r, p); break;
+        default: fail("refused, and nobody closed");
+      }
+    }
+    for (const auto& [r, p] : late | std::views::reverse) publish(*r, p);
   }
 
   // The short way of one that finds nobody.
@@ -195,6 +212,22 @@ TEST_SUITE("ring") {
 
   TEST_CASE("ring: three producers, two requests each, two cells for a stash") {
     holds(everybody_is_served<ticket_ring>({3, 2, 4}), {.most = {3, 1}});
+  }
+
+  TEST_CASE("ring: three late ones in falling order meet one that waits") {
+    for (const std::size_t cells : {1, 4}) {
+      holds([cells] {
+        line<ticket_ring> l(cells);
+        std::array<request, 2> in_order;
+        std::array<request, 4> backwards;
+        together({[&] {
+                    for (request& r : in_order) l.ask_at_once(r);
+                  },
+                  [&] { l.ask_and_publish_backwards(backwards); }});
+        require(l.ran() == 6, "not everybody was served");
+        require(l.pending() == 0, "not idle at the end");
+      });
+    }
   }
 
   TEST_CASE("inbox: three producers, two requests each") {

@@ -90,6 +90,8 @@ rule("collects by load and store", "from.exchange(nothing, acquire)",
 rule("puts the newest first", "while (ticket_word::before(after->link()->ticket, r.ticket)) after = after->link();", "")
 rule("puts all behind the last one", "ticket_word::before(last->ticket, r.ticket)", "true")
 rule("puts behind the last one and does not say so", "insert(r, *last);\n      last = &r;", "insert(r, *last);")
+rule("follows a request with a later ticket",
+     "if (!ticket_word::before(after->ticket, r.ticket)) after = last;", "", ("ring: three late ones*",))
 rule("still follows a request that is gone", "first == last", "false")
 rule("takes the first in the stash whatever its ticket",
      "first != nullptr && first->ticket == mine.head", "first != nullptr")
