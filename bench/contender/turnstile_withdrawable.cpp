@@ -1,40 +1,27 @@
 // What it costs that a request may be withdrawn: every client has a token of its own, or one with
 // all others, or a deadline. They are made once and withdraw nothing.
 
-#include "contender/ask.hpp"
+#include "contender/way_on_pool.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <chrono>
 #include <cstddef>
-#include <span>
 #include <stop_token>
 #include <string_view>
 
 namespace {
 
-// Way says with which options a client asks; it is made from the source that all have in common.
-template <class Way>
-class withdrawable : public bench::clients_on_threads {
+// Options says with which ones a client asks; it is made from the source that all have in common.
+template <class Options>
+class withdrawable {
  public:
-  static constexpr std::string_view name = Way::name;
+  static constexpr std::string_view name = Options::name;
 
-  explicit withdrawable(const bench::shape& s) : pool_(static_cast<unsigned>(s.threads)) {}
-
-  template <class Client>
-  void run(std::span<Client> clients) {
-    turnstile::async_scope scope{{.executor = pool_}};
-    for (Client& client : clients) scope.spawn(take_turns(client));
-    turnstile::sync_wait(scope.join());
-  }
-
-  double bytes_per_section() const noexcept { return sizeof(turnstile::critical_section); }
-
- private:
   template <class Client>
   turnstile::task<> take_turns(Client& client) {
-    const Way way(common_);
-    const turnstile::execute_options options = way.options();
+    const Options its(common_);
+    const turnstile::execute_options options = its.options();
     for (std::size_t turn = 0; turn < client.turns(); ++turn) {
       client.request();
       co_await section_.execute([&client] { client.body(); }, options);
@@ -42,9 +29,9 @@ class withdrawable : public bench::clients_on_threads {
     }
   }
 
+ private:
   std::stop_source common_;
   turnstile::critical_section section_;
-  turnstile::thread_pool pool_;
 };
 
 class own_token {
@@ -78,22 +65,24 @@ class deadline {
   bench::clock::time_point tomorrow_ = bench::clock::now() + std::chrono::hours(24);
 };
 
+template <class Options>
+using contender = bench::way_on_pool<withdrawable<Options>>;
+
 // Where nearly all have to wait.
-template <class Way>
+template <class Options>
 bool ask() {
-  using contender = withdrawable<Way>;
   for (const std::size_t clients : {64, 1024}) {
     bench::shape s{.threads = 2, .clients = clients, .against = 2};
-    bench::add_case<contender, bench::counter::client>("counter", s);
+    bench::add_case<contender<Options>, bench::counter::client>("counter", s);
     s.work = bench::length::ns_215;
-    bench::add_case<contender, bench::think::client>("think", s);
+    bench::add_case<contender<Options>, bench::think::client>("think", s);
   }
   return true;
 }
 
 // With one client a common token is its own.
-const bool asked = (bench::uncontended::ask<withdrawable<own_token>>(),
-                    bench::uncontended::ask<withdrawable<deadline>>(),
+const bool asked = (bench::uncontended::ask<contender<own_token>>(),
+                    bench::uncontended::ask<contender<deadline>>(),
                     ask<own_token>() && ask<common_token>() && ask<deadline>());
 
 }  // namespace
