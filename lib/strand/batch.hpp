@@ -36,6 +36,15 @@ class batch {
     one.add(r);
     one.deliver();
   }
+  // One that has an executor; as alone in a batch that keeps here, or not.
+  static void send_one(request& r, bool keep) noexcept {
+    const executor_ref home = job_access::home(r);
+    if (worker* const to = worker_for(r, home, keep)) {
+      hand_back(*to, &r, &r);  // r may be gone
+    } else {
+      home.post(r);  // r may be gone
+    }
+  }
 
   // What was served for other workers of this thread's pool stays here from now on, or goes back.
   void keep_here(bool keep) noexcept { keep_ = keep; }
@@ -44,7 +53,7 @@ class batch {
     executor_ref home = job_access::home(r);
     if (!home && keeps_off_) home = thread_pool::shared();
     if (home) {
-      worker* const to = worker_for(r, home);
+      worker* const to = worker_for(r, home, keep_);
       pile& p = pile_for(home, to);
       p.jobs.append(r);
       ++p.n;
@@ -132,9 +141,9 @@ class batch {
   }
 
   // Null: the executor may choose.
-  worker* worker_for(const request& r, executor_ref home) const noexcept {
+  static worker* worker_for(const request& r, executor_ref home, bool keep) noexcept {
     const thread_state& t = here();
-    return keep_ || r.back_to == t.as_worker || home != t.pool ? nullptr : r.back_to;
+    return keep || r.back_to == t.as_worker || home != t.pool ? nullptr : r.back_to;
   }
 
   TURNSTILE_INLINE pile& pile_for(executor_ref to, worker* via) noexcept {

@@ -5,6 +5,7 @@
 #include "strand/budget.hpp"
 #include "strand/submissions.hpp"
 
+#include <turnstile/detail/lock_request.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/submission.hpp>
@@ -192,7 +193,24 @@ bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
 
 // The section is left, or what comes next is served here or on the executor.
 void section_core::serve_next() noexcept {
-  if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);
+  request* const r = next_awaited();
+  if (r != nullptr && !hand_over(*r)) serve(r, nullptr, budget::callers);
+}
+
+// To who waits for a guard, as serve does, but no body runs here, so no time is kept, and there is one to hand back.
+// False: nothing was done.
+bool section_core::hand_over(request& r) noexcept {
+  if (!lock_request::is_one(r) || r.accepted_at != 0 || has_tail_) return false;
+  if (!job_access::home(r) || here().stack != nullptr) return false;
+  ring_.account(mine_);
+  if (r.start(r) == outcome::granted) {
+    batch::send_one(r, this_pace.look_seldom());  // this may be gone
+  } else {
+    batch done;
+    done.add(r);
+    go_on(next_after_body(done), done);
+  }
+  return true;
 }
 
 bool section_core::serve_first(place p, request& r, request* own) noexcept {

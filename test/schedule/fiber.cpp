@@ -108,6 +108,25 @@ TEST_SUITE("fiber") {
         {.most = {1, 1}});
   }
 
+  TEST_CASE("fiber: it asks for what it has, and is refused") {
+    holds([] {
+      place p;
+      lane home;
+      guarded<bool> refused{false};
+      auto f = spawn_fiber(home, [&] {
+        const std::scoped_lock lock(p.m);
+        try {
+          turnstile::await(p.cs.execute([] {}));
+        } catch (const reentry_error&) {
+          refused = true;
+        }
+      });
+      sync_wait(std::move(f));
+      require(refused, "not refused");
+      require(!p.cs.statistics().held, "not free");
+    });
+  }
+
   TEST_CASE("fiber: it is asked to stop while it waits for its lock") {
     holds(
         [] {

@@ -1129,7 +1129,8 @@ rule("it is taken by store",
 rule("its thread does not take what is wanted", "change(epoch, wanted, taken)",
      "(static_cast<void>(epoch), false)")
 rule("what was given up stays open", "open_.store(nullptr, release);  // K5\n  "
-     "section_.store(nullptr, relaxed);", "section_.store(nullptr, relaxed);", GIVEN_UP)
+     "section_.store(nullptr, relaxed);", "section_.store(nullptr, relaxed);", GIVEN_UP,
+     reason="who finds it open, to enter or to take it, finds in the word that it is not kept")
 rule("what is wanted while it is given up is nobody's",
      "change(epoch, kept, given) || change(epoch, wanted, given)", "change(epoch, kept, given)",
      GIVEN_UP)

@@ -1,11 +1,13 @@
 // lock_awaiter.hpp - what co_await section.lock() does.
 #pragma once
 
-#include <turnstile/detail/execute_awaiter.hpp>
+#include <turnstile/detail/awaitable.hpp>
+#include <turnstile/detail/lock_request.hpp>
 #include <turnstile/section_guard.hpp>
 
 #include <coroutine>
 #include <exception>
+#include <tuple>
 #include <utility>
 
 namespace turnstile::detail {
@@ -13,16 +15,13 @@ namespace turnstile::detail {
 // Guard is made from a section_guard: the guard itself, or one that also knows the data.
 template <class Guard, class... Data>
 class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaiter
-    : private section_request {
+    : private lock_request {
  public:
   lock_awaiter(section_core& section, const execute_options& options,
                const std::source_location& where, Data*... data)
-      : section_request(section, options, where), data_(data...) {}
+      : lock_request(section, options, where), data_(data...) {}
   lock_awaiter(lock_awaiter&& other) noexcept
-      : section_request(std::move(other)), data_(other.data_) {}
-  ~lock_awaiter() {
-    if (hold_ != nullptr) drop(hold_);
-  }
+      : lock_request(std::move(other)), data_(other.data_) {}
 
   bool await_ready() {
     begin();
@@ -89,18 +88,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     return guard;
   }
 
-  static outcome grant(request& r) noexcept {
-    auto& self = static_cast<lock_awaiter&>(r);
-    self.turn_has_come();
-    self.keep_uses();
-    if (!self.comes_too_late()) return outcome::granted;
-    self.refusal_ = self.cancelled();
-    return outcome::no_body;
-  }
-
   std::tuple<Data*...> data_;
-  hold_frame* hold_ = nullptr;
-  std::exception_ptr refusal_;
 };
 
 }  // namespace turnstile::detail

@@ -331,6 +331,7 @@ class section_core : private job {
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
+  bool hand_over(request& r) noexcept;
   void release_special_hold() noexcept;
   void leave_slowly(place p) noexcept;
   void leave_or_keep(place p) noexcept;

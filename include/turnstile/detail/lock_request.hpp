@@ -1,0 +1,28 @@
+// lock_request.hpp - a request for a guard, whatever the guard is.
+#pragma once
+
+#include <turnstile/detail/section_request.hpp>
+
+#include <exception>
+
+namespace turnstile::detail {
+
+class lock_request : protected section_request {
+ public:
+  // By whoever serves it.
+  static bool is_one(const request& r) noexcept { return r.start == &grant; }
+
+ protected:
+  using section_request::section_request;
+  lock_request(lock_request&& other) noexcept : section_request(std::move(other)) {}
+  ~lock_request() {
+    if (hold_ != nullptr) drop(hold_);
+  }
+
+  static outcome grant(request& r) noexcept;
+
+  hold_frame* hold_ = nullptr;
+  std::exception_ptr refusal_;
+};
+
+}  // namespace turnstile::detail
