@@ -12,10 +12,11 @@
 namespace turnstile::detail {
 namespace {
 
-time_point steady_now() noexcept {
-  return time_point(
-      std::chrono::duration_cast<time_point::duration>(steady_clock::now().time_since_epoch()));
+time_point on_the_scale_of_timers(steady_clock::time_point t) noexcept {
+  return time_point(std::chrono::duration_cast<time_point::duration>(t.time_since_epoch()));
 }
+
+time_point steady_now() noexcept { return on_the_scale_of_timers(steady_clock::now()); }
 
 }  // namespace
 
@@ -24,6 +25,11 @@ constinit timer_queue timers;
 time_point timer_queue::now() const noexcept {
   const time_point::rep by_hand = by_hand_.load(relaxed);
   return by_hand == none ? steady_now() : time_point(time_point::duration(by_hand));
+}
+
+bool timer_queue::has_come(time_point t) const noexcept {
+  const bool is_far = !goes_by_hand() && on_the_scale_of_timers(coarse_now()) + surely_far < t;
+  return !is_far && t <= now();
 }
 
 std::size_t timer_queue::size() noexcept {
@@ -154,6 +160,8 @@ bool timer::withdraw() noexcept {
 }
 
 time_point timer_now() noexcept { return timers.now(); }
+
+bool has_come(time_point t) noexcept { return timers.has_come(t); }
 
 void prepare_timers() {
   if (!timers.goes_by_hand()) make_timer_thread();

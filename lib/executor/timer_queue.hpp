@@ -55,6 +55,7 @@ class timer_queue {
   bool remove(timer& t) noexcept;
 
   time_point now() const noexcept;
+  bool has_come(time_point t) const noexcept;
   std::size_t size() noexcept;
 
   // By the library's thread: calls what is due, and says when to come back.
@@ -70,6 +71,9 @@ class timer_queue {
  private:
   enum class clock : std::uint8_t { steady, by_hand };
 
+  // What the coarse clock is behind by is a tick of the kernel, 10 ms or less, and a few where a thread that should
+  // have moved it on stands still.
+  static constexpr std::chrono::milliseconds surely_far{100};
   static constexpr time_point::rep none = time_point::min().time_since_epoch().count();
 
   void call_all(clock whose) noexcept;

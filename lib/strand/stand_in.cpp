@@ -96,7 +96,7 @@ void refuse_as_stopped(const section_core& section) {
 
 void refuse_if_expired(const section_core& section, time_point deadline) {
   prepare_timers();
-  if (timer_now() < deadline) return;
+  if (!has_come(deadline)) return;
   section.count_withdrawal();
   throw deadline_exceeded(section.label());
 }

@@ -42,6 +42,14 @@ TEST_SUITE("executor") {
     CHECK(clock.now() == begin + 4s);
   }
 
+  TEST_CASE("manual_clock: a time has come by it alone, however far the steady clock is") {
+    manual_clock clock;
+    const auto begin = clock.now();
+    clock.advance(24h);
+    CHECK(detail::has_come(begin + 24h));
+    CHECK_FALSE(detail::has_come(begin + 24h + 1ns));
+  }
+
   TEST_CASE("manual_clock: begins at the steady clock's time") {
     const auto before = steady_clock::now();
     const manual_clock clock;

@@ -1,5 +1,6 @@
 // timers.cpp - calls at their time: order, cancel, many.
 
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/timer.hpp>
 #include <turnstile/turnstile.hpp>
 
@@ -74,6 +75,28 @@ struct cancels_itself : timer {
 }  // namespace
 
 TEST_SUITE("executor") {
+  TEST_CASE("timers: a time has come when the steady clock says so, be it near or far") {
+    using std::chrono::time_point_cast;
+    const auto now = [] { return time_point_cast<detail::time_point::duration>(steady_clock::now()); };
+    CHECK(detail::has_come(detail::time_point::min()));
+    CHECK_FALSE(detail::has_come(detail::time_point::max()));
+    for (const auto ahead : {0ms, 1ms, 99ms, 101ms, 1000ms, 100000ms}) {
+      CAPTURE(ahead.count());
+      CHECK(detail::has_come(now() - ahead));
+      const auto t = now() + ahead;
+      const bool came = detail::has_come(t);
+      CHECK((!came || now() >= t));
+    }
+    for (int i = 0; i != 100000; ++i) {
+      const auto before = detail::coarse_now();
+      REQUIRE(before <= steady_clock::now());
+    }
+    // From far to near to come.
+    const auto soon = now() + 120ms;
+    while (!detail::has_come(soon)) std::this_thread::yield();
+    CHECK(now() >= soon);
+  }
+
   TEST_CASE(
       "timers: are called in the order of time, and of one time in the order of their start") {
     manual_clock clock;

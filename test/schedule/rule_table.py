@@ -293,6 +293,9 @@ rule("goes on with a bound section elsewhere", f"""if (bound_elsewhere()) {{
   }}""", HERE_ANYWAY,
      ("strand: *bound*", "strand: the time*"))
 ENDED = "done.add(r);\n  go_on(next_after_body(done), done);"
+SENT = "batch::send_one(r, this_pace.look_seldom());"
+rule("accounts when a guard was handed over already", SENT, SENT + "\nring_.account(mine_);",
+     ("strand: a guard*",))
 rule("a body that has ended is not counted", ENDED, "done.add(r);\ngo_on(next_awaited(), done);",
      BODY)
 rule("resumes a waiting body's chain before it has accounted", ENDED,
@@ -303,7 +306,7 @@ rule("a post that takes over does not go on", """if (request* const next = next_
       done.deliver();
     }""", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
-     "if (request* const r = next_awaited()) serve(r, nullptr, budget::callers);", "")
+     "if (r != nullptr && !hand_over(*r)) serve(r, nullptr, budget::callers);", "")
 
 rule = rules_of("lib/strand/extras.hpp", LOOKING)
 rule("what a section needs late is put in place by store",

@@ -3,9 +3,11 @@
 // Threads wait with sync_wait, so that a result comes back through the word that it waits on; or they
 // are lanes, so that the one that serves has no request of its own.
 
+#include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/lane.hpp"
 #include "schedule/signal.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -164,6 +166,24 @@ TEST_SUITE("strand") {
            },
            [&] { require(sync_wait(cs.execute([&] { return n == 2; })), "not after the guard"); }});
     });
+  }
+
+  TEST_CASE("strand: a guard is unlocked while two want one, and the last one back ends the section") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(2);
+          const auto lock = [&s]() -> task<> {
+            {
+              const section_guard mine = co_await s.cs.lock();
+              s.n = s.n + 1;
+            }
+            s.leave();
+          };
+          const auto one = [&] { require(client().run(lock()) == ending::ran, "refused"); };
+          section_guard guard = support::hold(s.cs);
+          together({one, one, [&] { guard.unlock(); }});
+        },
+        {.most = {2, 1}});
   }
 
   TEST_CASE("strand: a thread asks again while another unlocks the guard that it gave away") {

@@ -24,6 +24,9 @@ using std::thread;
 using std::chrono::steady_clock;
 using std::this_thread::sleep_for;
 
+// The steady clock's time as of a while ago: a quarter of what a look at that costs. lib/base/coarse_clock.cpp.
+steady_clock::time_point coarse_now() noexcept;
+
 // A pair for Dekker's question, where two threads each store and then look at what the other stores,
 // and one of them often, the other hardly ever: with a light fence in one and a heavy one in the other,
 // not both look too early. lib/base/fences.cpp.

@@ -53,6 +53,8 @@ class timer {
 
 // What deadlines are compared with: the steady clock, or a manual_clock while there is one.
 time_point timer_now() noexcept;
+// By that. Asked again and again of a time that is far, which the clock itself is not looked at for.
+bool has_come(time_point t) noexcept;
 
 // Makes what timers need. Throws std::system_error if its thread cannot be started, which would end the
 // process in timer::start.

@@ -106,6 +106,8 @@ struct steady_clock {
   static time_point now() noexcept { return time_point(schedule::now()); }
 };
 
+inline steady_clock::time_point coarse_now() noexcept { return steady_clock::now(); }
+
 // As in the real build for a thread sanitizer: one of two comes first, and the second sees what the
 // other's thread did before.
 inline void light_fence() noexcept { order_of_fences.fetch_add(1, acq_rel); }
