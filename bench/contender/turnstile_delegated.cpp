@@ -24,8 +24,8 @@ class delegated : public bench::clients_on_threads {
     std::vector<turnstile::fiber<void>> fibers;
     fibers.reserve(clients.size());
     for (Client& client : clients) {
-      fibers.push_back(pool_.spawn_fiber([this, &client] { take_turns(client); },
-                                         {.stack_size = stack_bytes}));
+      fibers.push_back(
+          pool_.spawn_fiber([this, &client] { take_turns(client); }, {.stack_size = stack_bytes}));
     }
     for (turnstile::fiber<void>& f : fibers) turnstile::sync_wait(std::move(f));
   }

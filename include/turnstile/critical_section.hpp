@@ -116,7 +116,8 @@ class critical_section {
   auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
     detail::require_safe_inside_co_await<Body>();
-    return detail::execution_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options, where);
+    return detail::execution_awaiter<std::decay_t<Body>>(core_, std::forward<Body>(body), options,
+                                                         where);
   }
 
   /// The same once all that `after(a, b)` names has ended; its values go to `body`. See after.hpp.

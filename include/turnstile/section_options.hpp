@@ -24,8 +24,8 @@ enum class release : unsigned char {
 
 /// Read inside the constructor it is passed to; the section copies the name.
 struct section_options {
-  std::string_view name = {};     ///< label in errors and statistics; does not share
-  executor_ref executor = {};     ///< bodies run only there; default: on whoever drains
+  std::string_view name = {};  ///< label in errors and statistics; does not share
+  executor_ref executor = {};  ///< bodies run only there; default: on whoever drains
   /// Where what it guards is, and its own stream, which is on the host if that is anywhere. Resources and
   /// streams elsewhere are refused.
   device place = device::any();

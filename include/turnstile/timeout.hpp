@@ -61,8 +61,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
   using value = typename only::value;
 
  public:
-  timeout_awaiter(A&& a, std::chrono::nanoseconds time)
-      : child_(std::forward<A>(a)), time_(time) {}
+  timeout_awaiter(A&& a, std::chrono::nanoseconds time) : child_(std::forward<A>(a)), time_(time) {}
   timeout_awaiter(timeout_awaiter&& other) : child_(std::move(other.child_)), time_(other.time_) {}
 
   bool await_ready() const noexcept { return false; }

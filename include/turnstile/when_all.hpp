@@ -116,8 +116,8 @@ auto when_all(A&&... a) {
 
 /// The same for a range of awaitables, given by value: a vector of the results, or void.
 template <std::ranges::input_range Range>
-requires detail::awaitable<std::ranges::range_value_t<Range>> &&
-    (!detail::awaitable<Range>)auto when_all(Range range) {
+  requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
+auto when_all(Range range) {
   return detail::all_in<Range>(std::move(range));
 }
 

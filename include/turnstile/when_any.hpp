@@ -156,15 +156,16 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 /// Lifetime   rvalues are kept in the awaiting frame; a stop state is allocated, and one frame for each child
 ///            that is no task
 template <detail::awaitable... A>
-requires(sizeof...(A) != 0) auto when_any(A&&... a) {
+  requires(sizeof...(A) != 0)
+auto when_any(A&&... a) {
   return detail::any_of<A...>(std::forward<A>(a)...);
 }
 
 /// The same for a range of awaitables, given by value: the value alone, monostate for void. An empty
 /// range: std::invalid_argument.
 template <std::ranges::input_range Range>
-requires detail::awaitable<std::ranges::range_value_t<Range>> &&
-    (!detail::awaitable<Range>)auto when_any(Range range) {
+  requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
+auto when_any(Range range) {
   return detail::any_in<Range>(std::move(range));
 }
 

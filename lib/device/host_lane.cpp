@@ -21,7 +21,7 @@ constexpr int most_pieces = limit(64, 2);
 }  // namespace
 
 struct host_lane::piece {
-  enum class [[nodiscard]] done : bool{yes, later};
+  enum class [[nodiscard]] done : bool { yes, later };
 
   piece() = default;
   piece(const piece&) = delete;

@@ -13,7 +13,7 @@ bool point::add(point_waiter& w) noexcept {
     if (seen == reached_mark) return false;
     w.next_ = std::bit_cast<point_waiter*>(seen);
   } while (!waiters_.compare_exchange_weak(seen, std::bit_cast<std::uintptr_t>(&w), release,  // P2
-                                           acquire));                                         // P1
+                                           acquire));  // P1
   return true;
 }
 

@@ -43,9 +43,8 @@ void take_share(worker& w, worker& from, sleepers& idle) noexcept {
   neighbour& seen = w.others[from.index];
   const steady_clock::time_point now = steady_clock::now();
   if (!from.has_backlog()) return seen.note_nothing_waits(now);
-  const std::size_t n =
-      seen.share(from.tick.load(relaxed), from.work(), from.waiting(), w.waiting(),
-                 w.makes_up.is_on(), now);
+  const std::size_t n = seen.share(from.tick.load(relaxed), from.work(), from.waiting(),
+                                   w.waiting(), w.makes_up.is_on(), now);
   if (seen.stands_still()) {
     if (job* const fork = from.forks.steal()) {
       keep_moved(w, injector::chain{fork, fork, 1}, idle);

@@ -45,10 +45,10 @@ namespace turnstile::detail {
 
 class timer_queue {
  public:
-  enum class [[nodiscard]] then : std::uint8_t{
-      nothing,
-      wake,      // the library's thread has to look earlier than it will
-      call_due,  // its time has come by a manual_clock, which nobody may ever move again
+  enum class [[nodiscard]] then : std::uint8_t {
+    nothing,
+    wake,      // the library's thread has to look earlier than it will
+    call_due,  // its time has come by a manual_clock, which nobody may ever move again
   };
 
   then add(timer& t, time_point at) noexcept;

@@ -42,9 +42,7 @@ delegated_hold::delegated_hold(delegated_mutex& mutex, section_core& section,
                                const std::source_location& where, delegated_hold* outer)
     : section_request(section, default_execution, where), mutex_(&mutex), outer_(outer) {}
 
-void delegated_hold::acquire(fiber_core& f) {
-  fiber_wait<beginning&&>(beginning{*this}).await(f);
-}
+void delegated_hold::acquire(fiber_core& f) { fiber_wait<beginning&&>(beginning{*this}).await(f); }
 
 void delegated_hold::acquired(section_core::place line) noexcept {
   phase_ = phase::awaited;

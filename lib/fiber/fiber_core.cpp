@@ -111,10 +111,11 @@ void fiber_core::ended() noexcept {
 fiber_core& fiber_core::running() noexcept {
   fiber_core* const f = here().fiber;
   if (f == nullptr) {
-    contract_break("", here().stack == nullptr
-                           ? "turnstile::await is called outside a fiber"
-                           : "turnstile::await is called in a body or a coroutine that runs on a "
-                             "fiber's stack: co_await there",
+    contract_break("",
+                   here().stack == nullptr
+                       ? "turnstile::await is called outside a fiber"
+                       : "turnstile::await is called in a body or a coroutine that runs on a "
+                         "fiber's stack: co_await there",
                    {});
   }
   return *f;

@@ -50,9 +50,9 @@ class line {
 
 void print(const fiber_core& f) noexcept {
   const site& at = f.place();
-  line() << "turnstile: fiber \"" << at.name() << "\": its stack of "
-         << f.stack().memory().size << " bytes overflowed; fiber_options::stack_size makes it larger ("
-         << at.where.file_name() << ":" << at.where.line() << ")\n";
+  line() << "turnstile: fiber \"" << at.name() << "\": its stack of " << f.stack().memory().size
+         << " bytes overflowed; fiber_options::stack_size makes it larger (" << at.where.file_name()
+         << ":" << at.where.line() << ")\n";
 }
 
 #if !defined(TURNSTILE_ADDRESS_SANITIZER) && !defined(TURNSTILE_THREAD_SANITIZER)
@@ -64,18 +64,18 @@ void on_fault(int, siginfo_t* fault, void*) {
     if (at < bottom && at >= bottom - guard_size()) print(*f);
   }
   // The instruction is tried again, and the process ends as it would have.
-  struct sigaction by_default {};
+  struct sigaction by_default{};
   by_default.sa_handler = SIG_DFL;
   sigaction(SIGSEGV, &by_default, nullptr);
 }
 
 bool install_handler() noexcept {
-  struct sigaction now {};
+  struct sigaction now{};
   if (sigaction(SIGSEGV, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 ||
       now.sa_handler != SIG_DFL) {
     return false;
   }
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_sigaction = &on_fault;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
   return sigaction(SIGSEGV, &ours, nullptr) == 0;
@@ -84,7 +84,7 @@ bool install_handler() noexcept {
 // The stack that this thread's handler runs on, for as long as the thread lives.
 class handler_stack {
  public:
-  handler_stack() noexcept : memory_(new (std::nothrow) std::byte[bytes]) {
+  handler_stack() noexcept : memory_(new(std::nothrow) std::byte[bytes]) {
     stack_t now{};
     if (memory_ == nullptr || sigaltstack(nullptr, &now) != 0) return;
     if ((now.ss_flags & SS_DISABLE) == 0) return;  // it has one

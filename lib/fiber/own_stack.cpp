@@ -14,7 +14,8 @@ constexpr std::uint64_t untouched = 0x746f7563686d6524;  // in the lowest word o
 // would compete for the same few places in the caches, which are chosen by these bits of the address.
 std::byte* place_in(const stack_memory& m) noexcept {
   constexpr std::size_t apart = 192;
-  const auto page = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(m.bottom) / page_size());
+  const auto page =
+      static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(m.bottom) / page_size());
   const std::size_t number = (page * 2654435769u) >> 28;  // one of 16, whatever lies between stacks
   constexpr std::size_t taken = (sizeof(own_stack) + cache_line - 1) / cache_line * cache_line;
   return m.top() - number * apart - taken;

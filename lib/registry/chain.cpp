@@ -270,7 +270,8 @@ hold_frame* make_hold(const section_core& s, const site& at) {
 
 void push_hold(hold_frame& h) noexcept {
   chain_frame*& top = here().chain;
-  h.parent = is_hold(top) ? innermost_frame() : top;  // the thread's share of the old top becomes the frame's
+  // The thread's share of the old top becomes the frame's.
+  h.parent = is_hold(top) ? innermost_frame() : top;
   h.mask = mask_of(h.section) | (top == nullptr ? 0 : top->mask);
   h.shares.store(2, relaxed);  // nobody else knows it yet
   top = &h;

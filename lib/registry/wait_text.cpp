@@ -89,8 +89,8 @@ std::string registry::wait_graph_dot() {
   std::set<std::string> lines;
   const auto node = [&](const wait_record::step& s) {
     const std::string n = number.of(s.node);
-    lines.insert("  " + n + " [label=" + quoted(called.of(s)) + (!s.scope.empty() ? ", shape=box" : "") +
-                 "];\n");
+    lines.insert("  " + n + " [label=" + quoted(called.of(s)) +
+                 (!s.scope.empty() ? ", shape=box" : "") + "];\n");
     return n;
   };
   for (const wait_record& w : detail::told_waits()) {

@@ -58,7 +58,7 @@ void sleep_awaiter::end(state how) noexcept {
   do {
     if (was == state::due || was == state::stopped) return;
   } while (!word_.compare_exchange_weak(was, how, acq_rel, relaxed));  // Z1, Z2
-  if (was == state::asleep) home_.post(*this);                         // this may be gone
+  if (was == state::asleep) home_.post(*this);  // this may be gone
 }
 
 void sleep_awaiter::await_resume() {

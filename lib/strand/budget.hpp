@@ -32,7 +32,7 @@ class budget {
   static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
   static constexpr std::chrono::nanoseconds most_of_short{500};  // with what serving takes
 
-  enum class [[nodiscard]] verdict : std::uint8_t{go_on, hand_back, pass_on};
+  enum class [[nodiscard]] verdict : std::uint8_t { go_on, hand_back, pass_on };
 
   explicit budget(int bodies) noexcept : most_bodies_(bodies) {}
 

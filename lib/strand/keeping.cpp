@@ -13,7 +13,8 @@ namespace turnstile::detail {
 // By the owner, for the last time as what it was kept for; or for whoever takes it.
 void section_core::judge_keeping(std::uint64_t since) noexcept {
   if (executions_.load(relaxed) - since < keeping::worth_it) {
-    patience_ = static_cast<std::uint8_t>(std::min<unsigned>(patience_ + 2u, keeping::most_patience));
+    patience_ =
+        static_cast<std::uint8_t>(std::min<unsigned>(patience_ + 2u, keeping::most_patience));
   } else if (patience_ != 0) {
     patience_ = static_cast<std::uint8_t>(patience_ - 1);
   }
@@ -107,8 +108,7 @@ after_publish section_core::publish_in_ring(request& r, place p, bool last) noex
   ++here().to_be_served;
   const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
-  const after_publish what =
-      last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
+  const after_publish what = last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
   if (what != after_publish::nothing || !take_from(seen)) return what;
   return ring_.let_go(mine_) ? what : after_publish::take_over;  // never idle: `r` is in line
 }

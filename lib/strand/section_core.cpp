@@ -108,10 +108,13 @@ bool section_core::serve_off(borrowed_stack& s, request* r, request* own, batch&
     int most_bodies;
     bool own_served = false;
   } c{*this, r, own, done, most_bodies};
-  s.call_off(s, [](void* with) noexcept {
-    auto& the = *static_cast<call*>(with);
-    the.own_served = the.section.serve(the.r, the.own, the.done, the.most_bodies);
-  }, &c);
+  s.call_off(
+      s,
+      [](void* with) noexcept {
+        auto& the = *static_cast<call*>(with);
+        the.own_served = the.section.serve(the.r, the.own, the.done, the.most_bodies);
+      },
+      &c);
   return c.own_served;
 }
 

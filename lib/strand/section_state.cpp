@@ -78,15 +78,17 @@ section_core::extras* section_core::keep(const section_options& options,
                                          std::string_view container) {
   const section_options plain;
   if (options.max_in_flight == 0) {
-    throw std::invalid_argument("turnstile: section_options::max_in_flight is 0, so no device "
-                                "execution could ever begin");
+    throw std::invalid_argument(
+        "turnstile: section_options::max_in_flight is 0, so no device "
+        "execution could ever begin");
   }
   if (options.name.empty() && !options.executor && options.place == plain.place &&
       options.max_in_flight == plain.max_in_flight && options.hand_on == plain.hand_on) {
     return nullptr;
   }
-  return new extras{std::string(options.name), options.executor,      std::string(container),
-                    options.place,             options.max_in_flight, options.hand_on};
+  return new extras{std::string(options.name), options.executor,
+                    std::string(container),    options.place,
+                    options.max_in_flight,     options.hand_on};
 }
 
 // Relaxed where it is only compared: who goes through the list has it by an exchange.

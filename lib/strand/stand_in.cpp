@@ -16,7 +16,6 @@
 
 namespace turnstile::detail {
 
-
 stand_in::stand_in() noexcept
     : word_(withdrawn | awaiter_done),
       who_(nullptr),

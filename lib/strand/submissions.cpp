@@ -37,8 +37,10 @@ void submissions::hold_in_any_case() noexcept { word_.exchange(held_now(), acq_r
 
 bool submissions::announce() noexcept {
   std::uint64_t seen = word_.load(relaxed);
-  while (!word_.compare_exchange_weak(seen, is_held(seen) ? 0 : came, acq_rel, relaxed)) {  // T1, T2
-  }
+  std::uint64_t to = 0;
+  do {
+    to = is_held(seen) ? 0 : came;
+  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T2
   return is_held(seen);
 }
 

@@ -90,9 +90,9 @@ class submissions {
 
   lane_ref own;
   point_ref tail;
-  lane* tail_lane = nullptr;     // whose it is; only to be compared
+  lane* tail_lane = nullptr;  // whose it is; only to be compared
   std::uint64_t tail_number = 0;
-  wait front = wait::nobody;     // the request put back, if any
+  wait front = wait::nobody;  // the request put back, if any
   // What it guards is in nobody knows what state. Read by anybody who has seen that it is lost.
   guarded<std::exception_ptr> lost_with{nullptr};  // T4
 

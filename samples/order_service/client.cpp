@@ -2,12 +2,11 @@
 
 #include "protocol.hpp"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-
-#include <algorithm>
 #include <exception>
 #include <utility>
 

@@ -3,11 +3,10 @@
 
 #include "order_book.hpp"
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -42,8 +42,8 @@ std::string stop_amid(std::ostream& out, guard how, const load& l) {
   const round_result r = run_round(how, l, std::max<std::size_t>(1, l.requests / 2));
   out << "stopped amid the load, behind a " << guard_names[static_cast<std::size_t>(how)] << ": "
       << r.answered << " requests were answered, " << r.told_to_stop
-      << " clients told to stop; every answer is "
-      << (r.problem.empty() ? "right" : "NOT right") << '\n';
+      << " clients told to stop; every answer is " << (r.problem.empty() ? "right" : "NOT right")
+      << '\n';
   return r.problem;
 }
 

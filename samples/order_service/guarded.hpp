@@ -13,7 +13,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
 #include <functional>
 #include <mutex>
 #include <type_traits>

@@ -7,10 +7,9 @@
 #include "order_book.hpp"
 #include "protocol.hpp"
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

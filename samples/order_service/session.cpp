@@ -2,6 +2,7 @@
 
 #include "protocol.hpp"
 
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -12,8 +13,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-
-#include <array>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -70,8 +69,8 @@ asio::awaitable<void> session::answer_until_the_end() {
 
 asio::awaitable<bool> session::read() {
   is_reading_ = true;
-  const auto got = co_await asio::async_read_until(
-      socket_, asio::dynamic_buffer(in_, longest_line), '\n', as_values);
+  const auto got = co_await asio::async_read_until(socket_, asio::dynamic_buffer(in_, longest_line),
+                                                   '\n', as_values);
   is_reading_ = false;
   co_return !std::get<0>(got);
 }

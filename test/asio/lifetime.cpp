@@ -94,9 +94,10 @@ TEST_SUITE("asio") {
     critical_section cs;
     tally t;
     int open_at_the_call = -1;
-    async_execute(cs, [] {}, counted_by(t, asio::bind_executor(io, [&](std::exception_ptr) {
-                    open_at_the_call = t.taken - t.given_back;
-                  })));
+    async_execute(
+        cs, [] {}, counted_by(t, asio::bind_executor(io, [&](std::exception_ptr) {
+                                open_at_the_call = t.taken - t.given_back;
+                              })));
     io.run();
     CHECK(open_at_the_call == 0);
     CHECK(t.taken == 1);
@@ -105,9 +106,10 @@ TEST_SUITE("asio") {
   TEST_CASE("allocator: one that refuses refuses the call, and nothing was done") {
     critical_section cs;
     section_guard guard = hold(cs);
-    CHECK_THROWS_AS(async_execute(cs, [] {}, asio::bind_allocator(refusing<int>(),
-                                                                 [](std::exception_ptr) {})),
-                    std::bad_alloc);
+    CHECK_THROWS_AS(
+        async_execute(
+            cs, [] {}, asio::bind_allocator(refusing<int>(), [](std::exception_ptr) {})),
+        std::bad_alloc);
     CHECK(cs.statistics().waiters == 0);
   }
 
@@ -118,10 +120,12 @@ TEST_SUITE("asio") {
       critical_section cs;
       auto io = std::make_optional<asio::io_context>();
       const auto heard = [&, held = counted(1)](std::exception_ptr, auto&&...) { ++calls; };
-      async_execute(cs, [] { return std::make_unique<counted>(2); },
-                    counted_by(t, asio::bind_executor(*io, heard)));
-      async_execute(cs, []() -> std::unique_ptr<counted> { throw counted(3); },
-                    counted_by(t, asio::bind_executor(*io, heard)));
+      async_execute(
+          cs, [] { return std::make_unique<counted>(2); },
+          counted_by(t, asio::bind_executor(*io, heard)));
+      async_execute(
+          cs, []() -> std::unique_ptr<counted> { throw counted(3); },
+          counted_by(t, asio::bind_executor(*io, heard)));
       section_guard guard = hold(cs);
       async_execute(cs, [held = counted(4)] {}, counted_by(t, asio::bind_executor(*io, heard)));
       guard.unlock();

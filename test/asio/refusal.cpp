@@ -74,11 +74,12 @@ TEST_SUITE("asio") {
     told<void> stopped;
     told<void> late;
     told<void> both;
-    async_execute(cs, [] {}, {.stop = stop.get_token()},
-                  asio::bind_executor(io, stopped.handler()));
+    async_execute(
+        cs, [] {}, {.stop = stop.get_token()}, asio::bind_executor(io, stopped.handler()));
     async_execute(cs, [] {}, {.deadline = past}, asio::bind_executor(io, late.handler()));
-    async_execute(cs, [] {}, {.stop = stop.get_token(), .deadline = past},
-                  asio::bind_executor(io, both.handler()));
+    async_execute(
+        cs, [] {}, {.stop = stop.get_token(), .deadline = past},
+        asio::bind_executor(io, both.handler()));
     CHECK(stopped.calls + late.calls + both.calls == 0);
     io.run();
     CHECK(stopped.how == "cancelled");

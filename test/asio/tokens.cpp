@@ -86,9 +86,10 @@ TEST_SUITE("asio") {
     critical_section cs;
     auto strand = asio::make_strand(io);
     bool there = false;
-    async_execute(cs, [] {}, asio::bind_executor(strand, [&](std::exception_ptr) {
-                    there = strand.running_in_this_thread();
-                  }));
+    async_execute(
+        cs, [] {}, asio::bind_executor(strand, [&](std::exception_ptr) {
+          there = strand.running_in_this_thread();
+        }));
     io.run();
     CHECK(there);
   }
@@ -96,8 +97,8 @@ TEST_SUITE("asio") {
   TEST_CASE("async_execute: a handler without an executor gets Asio's own") {
     critical_section cs;
     std::promise<std::thread::id> where;
-    async_execute(cs, [] {},
-                  [&](std::exception_ptr) { where.set_value(std::this_thread::get_id()); });
+    async_execute(
+        cs, [] {}, [&](std::exception_ptr) { where.set_value(std::this_thread::get_id()); });
     CHECK(where.get_future().get() != std::this_thread::get_id());
   }
 
@@ -129,8 +130,8 @@ TEST_SUITE("asio") {
     run([&]() -> asio::awaitable<void> {
       CHECK(co_await async_execute(cs, [] { return 5; }, asio::use_awaitable) == 5);
       co_await async_execute(cs, [] {}, asio::use_awaitable);
-      CHECK(*co_await async_execute(cs, [] { return std::make_unique<int>(6); },
-                                    asio::use_awaitable) == 6);
+      CHECK(*co_await async_execute(
+                cs, [] { return std::make_unique<int>(6); }, asio::use_awaitable) == 6);
       std::string error;
       try {
         co_await async_execute(cs, [] { throw std::runtime_error("no"); }, asio::use_awaitable);
@@ -151,8 +152,8 @@ TEST_SUITE("asio") {
     asio::co_spawn(
         io,
         [&]() -> asio::awaitable<void> {
-          served = co_await async_execute(cs, [] { return std::this_thread::get_id(); },
-                                          asio::use_awaitable);
+          served = co_await async_execute(
+              cs, [] { return std::this_thread::get_id(); }, asio::use_awaitable);
           after = std::this_thread::get_id();
         },
         asio::detached);
@@ -169,7 +170,8 @@ TEST_SUITE("asio") {
     critical_section a;
     critical_section b;
     run([&]() -> asio::awaitable<void> {
-      const auto both = co_await (async_execute(a, [] { return 1; }, asio::use_awaitable) &&
+      const auto both = co_await (async_execute(
+                                      a, [] { return 1; }, asio::use_awaitable) &&
                                   async_execute(b, [] { return 2; }, asio::use_awaitable));
       CHECK(both == std::tuple(1, 2));
     });
@@ -203,8 +205,9 @@ TEST_SUITE("asio") {
     asio::io_context io;
     critical_section cs;
     told<std::optional<counted>> t;
-    async_execute(cs, []() -> std::optional<counted> { throw std::runtime_error("no"); },
-                  asio::bind_executor(io, t.handler()));
+    async_execute(
+        cs, []() -> std::optional<counted> { throw std::runtime_error("no"); },
+        asio::bind_executor(io, t.handler()));
     io.run();
     CHECK(t.how == "no");
     CHECK_FALSE(t.value->has_value());
@@ -217,10 +220,11 @@ TEST_SUITE("asio") {
     told<std::unique_ptr<int>> moved;
     told<std::string> fixed;
     told<int*> pointer;
-    async_execute(cs, [] { return std::make_unique<int>(8); },
-                  asio::bind_executor(io, moved.handler()));
-    async_execute(cs, []() -> const std::string { return "fixed"; },
-                  asio::bind_executor(io, fixed.handler()));
+    async_execute(
+        cs, [] { return std::make_unique<int>(8); }, asio::bind_executor(io, moved.handler()));
+    async_execute(
+        cs, []() -> const std::string { return "fixed"; },
+        asio::bind_executor(io, fixed.handler()));
     async_execute(cs, [&] { return &x; }, asio::bind_executor(io, pointer.handler()));
     io.run();
     CHECK(**moved.value == 8);
@@ -256,8 +260,8 @@ TEST_SUITE("asio") {
       section_guard guard = hold(cs);
       told<int> t[3];
       const auto named = [c = counted(1)] { return c.value; };
-      async_execute(cs, [c = counted(2)] { return c.value; },
-                    asio::bind_executor(io, t[0].handler()));
+      async_execute(
+          cs, [c = counted(2)] { return c.value; }, asio::bind_executor(io, t[0].handler()));
       async_execute(cs, named, asio::bind_executor(io, t[1].handler()));
       CHECK(counted::alive() == 3);
       async_execute(cs, std::ref(named), asio::bind_executor(io, t[2].handler()));
@@ -278,8 +282,9 @@ TEST_SUITE("asio") {
     std::string order;
     section_guard guard = hold(cs);
     for (const char c : {'a', 'b', 'c', 'd'}) {
-      async_execute(cs, [&order, c] { order += c; },
-                    asio::bind_executor(io, [&order](std::exception_ptr) { order += '.'; }));
+      async_execute(
+          cs, [&order, c] { order += c; },
+          asio::bind_executor(io, [&order](std::exception_ptr) { order += '.'; }));
     }
     guard.unlock();
     CHECK(order == "abcd");

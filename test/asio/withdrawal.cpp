@@ -157,8 +157,9 @@ TEST_SUITE("asio") {
       critical_section cs;
       section_guard guard = hold(cs);
       told<int> t;
-      async_execute(cs, [] { return 8; }, {.stop = stop.get_token(), .deadline = soon},
-                    cancellable(io, signal, t));
+      async_execute(
+          cs, [] { return 8; }, {.stop = stop.get_token(), .deadline = soon},
+          cancellable(io, signal, t));
       if (by_slot) signal.emit(asio::cancellation_type::partial);
       stop.request_stop();
       signal.emit(asio::cancellation_type::partial);
@@ -175,8 +176,8 @@ TEST_SUITE("asio") {
     critical_section cs;
     section_guard guard = hold(cs);
     told<int> t;
-    async_execute(cs, [] { return 9; }, {.deadline = clock.now() + 5s},
-                  asio::bind_executor(io, t.handler()));
+    async_execute(
+        cs, [] { return 9; }, {.deadline = clock.now() + 5s}, asio::bind_executor(io, t.handler()));
     clock.advance(4s);
     CHECK(io.poll() == 0);
     clock.advance(2s);
@@ -195,8 +196,8 @@ TEST_SUITE("asio") {
         io,
         [&]() -> asio::awaitable<void> {
           asio::steady_timer now(io, 0s);
-          const auto first = co_await (async_execute(cs, [] {}, asio::use_awaitable) ||
-                                       now.async_wait(asio::use_awaitable));
+          const auto first = co_await (
+              async_execute(cs, [] {}, asio::use_awaitable) || now.async_wait(asio::use_awaitable));
           won = first.index();
         },
         asio::detached);
@@ -213,9 +214,7 @@ TEST_SUITE("asio") {
     told<void> t;
     asio::co_spawn(
         io,
-        [&]() -> asio::awaitable<void> {
-          co_await async_execute(cs, [] {}, asio::use_awaitable);
-        },
+        [&]() -> asio::awaitable<void> { co_await async_execute(cs, [] {}, asio::use_awaitable); },
         asio::bind_cancellation_slot(signal.slot(), t.handler()));
     io.poll();
     CHECK(cs.statistics().waiters == 1);

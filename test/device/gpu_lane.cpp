@@ -478,7 +478,9 @@ TEST_SUITE("device") {
     fake::go_by_itself(true);
     stream s(device::cuda(0));
     fake::fail(fake::call::free_async, 1, 400);
-    { const device_buffer<int> b(s, 1); }
+    {
+      const device_buffer<int> b(s, 1);
+    }
     CHECK(message_of([&] { sync_wait(s.completion()); }).find("cudaFreeAsync") !=
           std::string::npos);
     CHECK(message_of([&] { sync_wait(s.completion()); }).empty());
@@ -496,8 +498,7 @@ TEST_SUITE("device") {
     CHECK(all.error == nullptr);
     CHECK(all.end);
     l->begin_submission();
-    fake::launch(
-        s.native_handle(), [] {}, 98);
+    fake::launch(s.native_handle(), [] {}, 98);
     all = l->end_submission();
     CHECK(all.error != nullptr);
     CHECK(all.end);
@@ -644,7 +645,8 @@ TEST_SUITE("device") {
     fake::finish_all();
     until([&] { return late->ready() && fake::living().streams == 0; });
     late.reset();
-    until([] { return fake::living().events == 0; });  // who was blocked on it may give it back last
+    // Who was blocked on it may give it back last.
+    until([] { return fake::living().events == 0; });
   }
 
   TEST_CASE("gpu: shut_down_devices waits for what has no place behind it") {

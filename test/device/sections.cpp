@@ -179,7 +179,8 @@ TEST_CASE("guards, predicates and several sections wait for the tail too") {
   sync_wait(scope.join());
 }
 
-TEST_CASE("while requests are set aside a device execution keeps the section until it is complete") {
+TEST_CASE(
+    "while requests are set aside a device execution keeps the section until it is complete") {
   support::loop l;
   by_hand d;
   critical_section cs(on_host());

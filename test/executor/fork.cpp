@@ -118,7 +118,9 @@ task<int> wait_in_line(critical_section& cs) {
   co_return 0;
 }
 
-task<> ask_again(critical_section& cs) { co_await cs.execute([] {}); }
+task<> ask_again(critical_section& cs) {
+  co_await cs.execute([] {});
+}
 
 }  // namespace
 
@@ -392,23 +394,27 @@ TEST_SUITE("executor") {
     noting second(o, 2, ran);
     noting next(o, 3, ran);
     noting last(o, 4, ran);
-    sync_wait(schedule_on(pool, [](executor_ref on, noting& a, noting& b, noting& c, noting& d) -> task<> {
-      detail::post(on, a, detail::queued::last);
-      detail::post(on, b, detail::queued::last);
-      detail::post(on, c, detail::queued::next);
-      detail::post(on, d, detail::queued::last);
-      co_return;
-    }(pool, first, second, next, last)));
+    sync_wait(schedule_on(
+        pool, [](executor_ref on, noting& a, noting& b, noting& c, noting& d) -> task<> {
+          detail::post(on, a, detail::queued::last);
+          detail::post(on, b, detail::queued::last);
+          detail::post(on, c, detail::queued::next);
+          detail::post(on, d, detail::queued::last);
+          co_return;
+        }(pool, first, second, next, last)));
     ran.wait();
     CHECK(o.ids() == std::vector<int>{3, 1, 2, 4});
   }
 
-  TEST_CASE("post: on another executor, and from a thread of nobody's, a job that is next is one of its jobs") {
+  TEST_CASE(
+      "post: on another executor, and from a thread of nobody's, a job that is next is one of its "
+      "jobs") {
     manual_executor lane;
     thread_pool pool(1);
     int ran = 0;
     struct counting : job {
-      explicit counting(int& n) : job([](job& j) noexcept { ++*static_cast<counting&>(j).ran; }), ran(&n) {}
+      explicit counting(int& n)
+          : job([](job& j) noexcept { ++*static_cast<counting&>(j).ran; }), ran(&n) {}
       int* ran;
     };
     counting from_outside(ran);

@@ -75,7 +75,9 @@ TEST_SUITE("executor") {
     CHECK(there.first_share(52, 40, looks) == 6);
   }
 
-  TEST_CASE("neighbour: who has stood still itself need not wait for that, but knows whether it is calm there") {
+  TEST_CASE(
+      "neighbour: who has stood still itself need not wait for that, but knows whether it is calm "
+      "there") {
     busy_one there;
     CHECK(there.share(110, 10, true) == 0);
     CHECK(there.share(110, 10, true) == 50);

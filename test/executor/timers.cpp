@@ -77,7 +77,9 @@ struct cancels_itself : timer {
 TEST_SUITE("executor") {
   TEST_CASE("timers: a time has come when the steady clock says so, be it near or far") {
     using std::chrono::time_point_cast;
-    const auto now = [] { return time_point_cast<detail::time_point::duration>(steady_clock::now()); };
+    const auto now = [] {
+      return time_point_cast<detail::time_point::duration>(steady_clock::now());
+    };
     CHECK(detail::has_come(detail::time_point::min()));
     CHECK_FALSE(detail::has_come(detail::time_point::max()));
     for (const auto ahead : {0ms, 1ms, 99ms, 101ms, 1000ms, 100000ms}) {

@@ -47,7 +47,8 @@ class worker {
 
 void take_longer_than_a_turn_may() {
   const auto begun = steady_clock::now();
-  while (steady_clock::now() - begun <= turn_length::most_time) {}
+  while (steady_clock::now() - begun <= turn_length::most_time) {
+  }
 }
 
 task<> run(critical_section& cs, int id, int bodies, std::vector<int>& who) {
@@ -74,7 +75,8 @@ TEST_SUITE("executor") {
     CHECK(w.run_job(32, 8us) == 32);
   }
 
-  TEST_CASE("turn_length: of bodies that take longer it has as many as take 8 us, and at least one") {
+  TEST_CASE(
+      "turn_length: of bodies that take longer it has as many as take 8 us, and at least one") {
     worker w;
     w.watch();
     CHECK(w.run_job(32, 64us) == 4);
@@ -111,7 +113,8 @@ TEST_SUITE("executor") {
     CHECK(w.watches());
   }
 
-  TEST_CASE("turn_length: where turns are far from too long none is watched until somebody asks for it") {
+  TEST_CASE(
+      "turn_length: where turns are far from too long none is watched until somebody asks for it") {
     worker w;
     w.watch();
     CHECK(w.run_job(32, 1us) == 32);
@@ -123,7 +126,8 @@ TEST_SUITE("executor") {
     CHECK(w.run_job(32, 64us) == 4);
   }
 
-  TEST_CASE("turn_length: coroutines on one worker whose bodies take long run one body each in turn") {
+  TEST_CASE(
+      "turn_length: coroutines on one worker whose bodies take long run one body each in turn") {
     constexpr std::size_t turn = 32;
     constexpr int bodies = 4 * turn;
     thread_pool pool(1);

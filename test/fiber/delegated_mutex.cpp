@@ -47,7 +47,8 @@ TEST_SUITE("fiber") {
     CHECK_FALSE(cs.statistics().held);
   }
 
-  TEST_CASE("delegated_mutex: else its code runs where the section is served, and the fiber goes home") {
+  TEST_CASE(
+      "delegated_mutex: else its code runs where the section is served, and the fiber goes home") {
     loop home;
     loop server;
     critical_section cs{"cs"};
@@ -84,9 +85,7 @@ TEST_SUITE("fiber") {
     std::vector<int> list;
     section_guard busy = support::hold(cs);
     async_scope scope{{.executor = on}};
-    const auto ask = [&](int n) -> task<> {
-      co_await cs.execute([&, n] { list.push_back(n); });
-    };
+    const auto ask = [&](int n) -> task<> { co_await cs.execute([&, n] { list.push_back(n); }); };
     const auto lock_it = [&](int n) {
       const std::scoped_lock lock(m);
       list.push_back(n);

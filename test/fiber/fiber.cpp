@@ -58,9 +58,7 @@ struct counts_its_copies {
 };
 
 // An address in the calling function's frame, near enough.
-std::uintptr_t stack_here() {
-  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-}
+std::uintptr_t stack_here() { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); }
 
 }  // namespace
 
@@ -160,7 +158,8 @@ TEST_SUITE("fiber") {
     CHECK(sync_wait(std::move(f)));
   }
 
-  TEST_CASE("fiber: after an awaitable that knows nothing of executors it goes on where that resumes") {
+  TEST_CASE(
+      "fiber: after an awaitable that knows nothing of executors it goes on where that resumes") {
     thread_pool pool(1);
     gate g;
     auto f = pool.spawn_fiber([&] {
@@ -264,7 +263,8 @@ TEST_SUITE("fiber") {
     ended(on, std::move(f));
   }
 
-  TEST_CASE("fiber: what makes an awaiter is its own code, and what asks whether that is ready is not") {
+  TEST_CASE(
+      "fiber: what makes an awaiter is its own code, and what asks whether that is ready is not") {
     struct awaiter {
       bool await_ready() const { return !in_fiber(); }
       void await_suspend(std::coroutine_handle<>) const {}
@@ -286,9 +286,7 @@ TEST_SUITE("fiber") {
     auto f = spawn_fiber(on, [&] {
       const std::uintptr_t own = stack_here();
       section_guard mine = turnstile::await(cs.lock());
-      const auto ask = [&]() -> task<> {
-        co_await cs.execute([&] { others = stack_here(); });
-      };
+      const auto ask = [&]() -> task<> { co_await cs.execute([&] { others = stack_here(); }); };
       scope.spawn(ask());
       while (cs.statistics().waiters == 0) turnstile::await(yield());
       mine.unlock();
@@ -371,7 +369,9 @@ TEST_SUITE("fiber") {
       auto stopped = spawn_fiber(on, [] { turnstile::await(sleep_for(1h)); });
       stopped.request_stop();
     }
-    { auto awaited_too_late = spawn_fiber(on, [] { throw std::runtime_error("nobody cares"); }); }
+    {
+      auto awaited_too_late = spawn_fiber(on, [] { throw std::runtime_error("nobody cares"); });
+    }
     on.run();
     CHECK(ran);
     CHECK(errors.seen().size() == 2);
@@ -456,9 +456,8 @@ TEST_SUITE("fiber") {
       const auto end = support::in_child([] {
         loop on;
         variable<std::string> v{"text"};
-        auto f = spawn_fiber(on, [&] {
-          v.update([](std::string&) { turnstile::await(yield()); });
-        });
+        auto f =
+            spawn_fiber(on, [&] { v.update([](std::string&) { turnstile::await(yield()); }); });
         on.run();
       });
       CHECK(end.aborted);

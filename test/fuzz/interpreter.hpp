@@ -54,10 +54,10 @@ struct asked {
   request* as = nullptr;   // null if it was refused
   chain* inner = nullptr;  // of its body
   int floor = -1;
-  place home = place::nowhere;       // where the awaiter was
-  place resume_on = place::nowhere;  // what it asked for instead
-  std::uint64_t events = 0;          // when it was asked
-  long value = 0;                    // what the body returns
+  place home = place::nowhere;            // where the awaiter was
+  place resume_on = place::nowhere;       // what it asked for instead
+  std::uint64_t events = 0;               // when it was asked
+  long value = 0;                         // what the body returns
   std::optional<std::size_t> stopped_by;  // the number of its token
   std::stop_token token;
   std::chrono::steady_clock::time_point deadline = turnstile::never;

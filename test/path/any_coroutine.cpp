@@ -377,7 +377,8 @@ TEST_SUITE("path") {
     CHECK(over);
   }
 
-  TEST_CASE("any coroutine: one that asks for its result in its own loop outlives what it waited in") {
+  TEST_CASE(
+      "any coroutine: one that asks for its result in its own loop outlives what it waited in") {
     own_loop home;
     critical_section outer;
     critical_section inner;

@@ -12,8 +12,7 @@
 class qt_executor {
  public:
   void post(turnstile::job& j) noexcept {
-    QMetaObject::invokeMethod(
-        &context_, [&j] { j.run(); }, Qt::QueuedConnection);
+    QMetaObject::invokeMethod(&context_, [&j] { j.run(); }, Qt::QueuedConnection);
   }
 
  private:

@@ -437,7 +437,8 @@ TEST_SUITE("resume") {
     CHECK(end.one_line());
   }
 
-  TEST_CASE("async_scope: once a stop is requested no body of its work begins, however it was spawned") {
+  TEST_CASE(
+      "async_scope: once a stop is requested no body of its work begins, however it was spawned") {
     critical_section a;
     critical_section b;
     support::loop here;

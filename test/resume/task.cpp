@@ -142,7 +142,9 @@ TEST_SUITE("resume") {
         co_return got;
       };
       CHECK(sync_wait(outer()).value == 2);
-      { const task<counted> never = make_counted(counted(1)); }
+      {
+        const task<counted> never = make_counted(counted(1));
+      }
     }
     CHECK(counted::alive() == 0);
   }

@@ -153,7 +153,9 @@ TEST_SUITE("resume") {
       };
       CHECK(std::get<1>(sync_wait(when_all(make(), make()))).value == 1);
       CHECK_THROWS(sync_wait(when_all(make(), fail(), make())));
-      { auto never = when_all(make(), make()); }
+      {
+        auto never = when_all(make(), make());
+      }
     }
     CHECK(counted::alive() == 0);
   }

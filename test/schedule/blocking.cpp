@@ -16,9 +16,7 @@ using detail::acq_rel;
 
 namespace {
 
-void ask_and_leave(ended_by_the_last& s) {
-  s.check_and_leave(s.cs.execute_blocking(s.body()));
-}
+void ask_and_leave(ended_by_the_last& s) { s.check_and_leave(s.cs.execute_blocking(s.body())); }
 
 }  // namespace
 

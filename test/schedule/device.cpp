@@ -141,9 +141,9 @@ TEST_SUITE("device") {
           auto& s = *new ended_by_the_last(2, small);
           const auto ask = [&] {
             client c;
-            require(c.run(s.cs.execute([&s](stream&) { s.n = s.n + 1; }, {.on = &g.s})) ==
-                        ending::ran,
-                    "not served");
+            require(
+                c.run(s.cs.execute([&s](stream&) { s.n = s.n + 1; }, {.on = &g.s})) == ending::ran,
+                "not served");
             s.leave();
           };
           together({ask, ask, [&] { g.lane->work(2); }});
@@ -261,9 +261,9 @@ TEST_SUITE("device") {
           counted n({.place = device::host(), .ring_capacity = 1, .max_in_flight = 1});
           const auto ask = [&] {
             client c;
-            require(c.run(n.cs.execute(n.submits_alone("two in flight"), {.on = &g.s})) ==
-                        ending::ran,
-                    "not served");
+            require(
+                c.run(n.cs.execute(n.submits_alone("two in flight"), {.on = &g.s})) == ending::ran,
+                "not served");
           };
           together({ask, ask, [&] { g.lane->work(2); }});
           require(n.done == 2 && n.cs.try_execute([] {}), "not left");
@@ -333,8 +333,8 @@ TEST_SUITE("device") {
           a.begin(n.cs.execute(n.submits(), {.on = &g.s}));
           b.begin(n.cs.execute(n.looks(), {.stop = token}));
           ending how = ending::none;
-          together({[&] { stop.request_stop(); }, [&] { g.lane->work(1); },
-                    [&] { how = b.end(); }});
+          together(
+              {[&] { stop.request_stop(); }, [&] { g.lane->work(1); }, [&] { how = b.end(); }});
           require(how == ending::ran || how == ending::cancelled, "ended otherwise");
           require(a.end() == ending::ran, "not complete");
           require(n.cs.try_execute([] {}), "not left");

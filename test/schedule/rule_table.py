@@ -1051,10 +1051,9 @@ rule("who holds does not look whether somebody came",
      "word_.exchange(held_now(), acq_rel);\n  return true;",
      reason="who came is served when the work before it is complete: later, and not never")
 rule("who submits does not take the held section",
-     "while (!word_.compare_exchange_weak(seen, is_held(seen) ? 0 : came, acq_rel, relaxed)) {"
-     "  // T1, T2\n  }\n  return is_held(seen);",
-     "while (!word_.compare_exchange_weak(seen, is_held(seen) ? 0 : came, acq_rel, relaxed)) {\n  }\n"
-     "  return false;")
+     "} while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T2\n"
+     "  return is_held(seen);",
+     "} while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));\n  return false;")
 rule("who is told does not take the held section",
      "do {\n    to = is_for_caller(seen) ? 0 : seen;\n"
      "  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T3\n"
@@ -1108,8 +1107,8 @@ WANTED = ("keeping: its times*", "keeping:*")
 
 rule = rules_of("include/turnstile/detail/keeper.hpp", KEPT)
 OUT, FENCE, LOOK = ("open_.store(nullptr, relaxed);\n    ",
-                    "lightest_fence();                         // K1\n    ",
-                    "return is_kept(word_.load(relaxed));      // relaxed: its own")
+                    "lightest_fence();                     // K1\n    ",
+                    "return is_kept(word_.load(relaxed));  // relaxed: its own")
 ENTER = OUT + FENCE + LOOK.split("  //")[0].rstrip()
 SEEN = "const bool mine = is_kept(word_.load(relaxed));\n"
 rule("who enters does not look whether it is wanted", FENCE + LOOK.split("  //")[0].rstrip(), "return true;")
@@ -1183,8 +1182,7 @@ rule("who is queued does not want it", "what != after_publish::nothing || !take_
      "(static_cast<void>(seen), true)", STAYS_AWAY)
 PUBLISH = """const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
-  const after_publish what =
-      last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
+  const after_publish what = last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
 """
 TAKES = """  if (what != after_publish::nothing || !take_from(seen)) return what;
   return ring_.let_go(mine_) ? what : after_publish::take_over;"""

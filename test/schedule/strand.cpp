@@ -23,9 +23,7 @@ using detail::relaxed;
 
 namespace {
 
-void ask_and_leave(ended_by_the_last& s) {
-  s.check_and_leave(sync_wait(s.cs.execute(s.body())));
-}
+void ask_and_leave(ended_by_the_last& s) { s.check_and_leave(sync_wait(s.cs.execute(s.body()))); }
 
 }  // namespace
 
@@ -168,7 +166,8 @@ TEST_SUITE("strand") {
     });
   }
 
-  TEST_CASE("strand: a guard is unlocked while two want one, and the last one back ends the section") {
+  TEST_CASE(
+      "strand: a guard is unlocked while two want one, and the last one back ends the section") {
     holds(
         [] {
           auto& s = *new ended_by_the_last(2);
@@ -221,7 +220,9 @@ TEST_SUITE("strand") {
     });
   }
 
-  TEST_CASE("strand: a guard is unlocked while another thread gives back its share of the guard's frame") {
+  TEST_CASE(
+      "strand: a guard is unlocked while another thread gives back its share of the guard's "
+      "frame") {
     holds([] {
       critical_section cs({.ring_capacity = 1});
       detail::chain_frame* shared = nullptr;

@@ -239,8 +239,7 @@ TEST_SUITE("section") {
           section_guard g = support::hold(*cs);
           std::stop_source stop;
           bool over = false;
-          const foreign f =
-              await_in_foreign(cs->execute([] {}, {.stop = stop.get_token()}), over);
+          const foreign f = await_in_foreign(cs->execute([] {}, {.stop = stop.get_token()}), over);
           cs.reset();
         },
         "");
@@ -360,8 +359,8 @@ TEST_SUITE("section") {
     std::optional<foreign> waits;
     try {
       const section_guard g = support::hold(cs);
-      waits.emplace(await_in_foreign(cs.execute([&inside] { inside = std::uncaught_exceptions(); }),
-                                     over));
+      waits.emplace(
+          await_in_foreign(cs.execute([&inside] { inside = std::uncaught_exceptions(); }), over));
       throw std::runtime_error("unwind");
     } catch (const std::runtime_error&) {
     }
@@ -426,7 +425,8 @@ TEST_SUITE("section") {
     CHECK(ran == 3);
   }
 
-  TEST_CASE("unwinding: what was never awaited, and frames that never began or have ended, may go") {
+  TEST_CASE(
+      "unwinding: what was never awaited, and frames that never began or have ended, may go") {
     critical_section cs;
     std::stop_source stop;
     bool over = false;
@@ -435,7 +435,9 @@ TEST_SUITE("section") {
       const auto when = cs.execute_when([] { return false; }, [] {}, {.stop = stop.get_token()});
       const auto both = when_any(cs.execute([] {}), cs.lock());
       const auto limited = timeout(cs.lock(), std::chrono::hours(1));
-      const task<> never_begun = [](critical_section& s) -> task<> { co_await s.execute([] {}); }(cs);
+      const task<> never_begun = [](critical_section& s) -> task<> {
+        co_await s.execute([] {});
+      }(cs);
       const foreign ended = await_in_foreign(cs.execute([] {}), over);
       throw std::runtime_error("unwind");
     } catch (const std::runtime_error&) {

@@ -89,7 +89,8 @@ TEST_SUITE("section") {
     CHECK(level.section().statistics().executions == 4);
   }
 
-  TEST_CASE("execute_when: the oldest one whose predicate is true runs next, before what is queued") {
+  TEST_CASE(
+      "execute_when: the oldest one whose predicate is true runs next, before what is queued") {
     stage s;
     critical_section cs;
     std::vector<std::string> order;
@@ -155,8 +156,8 @@ TEST_SUITE("section") {
     bool cancelled = false;
     bool expired = false;
     const auto no = [] { return false; };
-    s.start(expect<operation_cancelled>(
-        cancelled, cs.execute_when(no, nothing, {.stop = stop.get_token()})));
+    s.start(expect<operation_cancelled>(cancelled,
+                                        cs.execute_when(no, nothing, {.stop = stop.get_token()})));
     s.start(expect<deadline_exceeded>(
         expired, cs.execute_when(no, nothing, {.deadline = clock.now() + 1s})));
     CHECK(cs.statistics().waiters == 2);
@@ -182,8 +183,8 @@ TEST_SUITE("section") {
     int asked = 0;
     const auto no = [&asked] { return ++asked < 0; };
     section_guard guard = hold(cs);
-    s.start(expect<operation_cancelled>(
-        cancelled, cs.execute_when(no, nothing, {.stop = stop.get_token()})));
+    s.start(expect<operation_cancelled>(cancelled,
+                                        cs.execute_when(no, nothing, {.stop = stop.get_token()})));
     stop.request_stop();
     s.here.run();
     CHECK(cancelled);
@@ -230,9 +231,7 @@ TEST_SUITE("section") {
 
   TEST_CASE("execute_when: re-entry is refused, and such a wait closes no cycle") {
     critical_section a;
-    const auto again = [&]() -> task<> {
-      co_await a.execute_when([] { return true; }, nothing);
-    };
+    const auto again = [&]() -> task<> { co_await a.execute_when([] { return true; }, nothing); };
     CHECK_THROWS_AS(sync_wait(a.execute(again)), reentry_error);
     bool again_in_predicate = false;
     const auto asks = [&] {

@@ -74,7 +74,8 @@ struct stage {
 }  // namespace
 
 TEST_SUITE("section") {
-  TEST_CASE("max_waiters: the request that would wait as one too many is refused, with the number") {
+  TEST_CASE(
+      "max_waiters: the request that would wait as one too many is refused, with the number") {
     stage s;
     critical_section cs(at_most(2, when_full::refuse));
     section_guard guard = hold(cs);
@@ -257,7 +258,8 @@ TEST_SUITE("section") {
     CHECK_FALSE(b.statistics().held);
   }
 
-  TEST_CASE("max_waiters: never more than that many wait, and everybody is served, on four threads") {
+  TEST_CASE(
+      "max_waiters: never more than that many wait, and everybody is served, on four threads") {
     thread_pool pool(4);
     async_scope scope{{.executor = pool}};
     critical_section cs(at_most(3, when_full::wait_outside));

@@ -170,7 +170,9 @@ TEST_SUITE("section") {
     CHECK(g.owns_lock());
   }
 
-  TEST_CASE("lock: one that is refused leaves the guards alone that are held, whatever stood on them before") {
+  TEST_CASE(
+      "lock: one that is refused leaves the guards alone that are held, whatever stood on them "
+      "before") {
     critical_section outer;
     critical_section inner;
     sync_wait([](critical_section& o, critical_section& i) -> task<> {

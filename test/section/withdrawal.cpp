@@ -54,7 +54,8 @@ const auto nothing = [] {};
 }  // namespace
 
 TEST_SUITE("section") {
-  TEST_CASE("withdrawal: a stopped token or a past deadline refuses at once, and nothing is claimed") {
+  TEST_CASE(
+      "withdrawal: a stopped token or a past deadline refuses at once, and nothing is claimed") {
     critical_section cs{"ledger"};
     critical_section other;
     resource r;
@@ -65,8 +66,7 @@ TEST_SUITE("section") {
     CHECK_THROWS_AS(sync_wait(cs.execute(nothing, stopped)), operation_cancelled);
     const execute_options late{.uses = r, .deadline = std::chrono::steady_clock::now() - 1s};
     CHECK_THROWS_AS(sync_wait(cs.execute(nothing, late)), deadline_exceeded);
-    const execute_options both{.stop = token,
-                               .deadline = std::chrono::steady_clock::now() - 1s};
+    const execute_options both{.stop = token, .deadline = std::chrono::steady_clock::now() - 1s};
     CHECK_THROWS_AS(sync_wait(cs.execute(nothing, both)), operation_cancelled);
     CHECK_THROWS_AS(sync_wait(cs.lock(stopped)), operation_cancelled);
     CHECK_THROWS_AS(sync_wait(cs.execute_when([] { return true; }, nothing, stopped)),
@@ -114,8 +114,9 @@ TEST_SUITE("section") {
         CHECK(referred_to() == 1);
         const std::uint32_t within = co_await std::move(made);
         CHECK(within == 0);
-        CHECK_THROWS_AS(co_await cs.execute([] { throw std::runtime_error("of the body"); }, options),
-                        std::runtime_error);
+        CHECK_THROWS_AS(
+            co_await cs.execute([] { throw std::runtime_error("of the body"); }, options),
+            std::runtime_error);
         CHECK(referred_to() == 0);
       }
       const std::string text = co_await cs.execute([] { return std::string(100, 'x'); }, options);
@@ -137,7 +138,8 @@ TEST_SUITE("section") {
     CHECK_THROWS_AS(sync_wait(std::move(moved)), operation_cancelled);
   }
 
-  TEST_CASE("withdrawal: at the head, in the middle and at the tail, while a guard holds the section") {
+  TEST_CASE(
+      "withdrawal: at the head, in the middle and at the tail, while a guard holds the section") {
     for (const std::size_t which : {0u, 2u, 4u}) {
       critical_section cs;
       loop here;
@@ -207,7 +209,8 @@ TEST_SUITE("section") {
       }
     };
     async_scope scope;
-    scope.spawn(ask());  // it waits when this returns: a thread on its way into the line would go on itself
+    // It waits when this returns: a thread on its way into the line would go on itself.
+    scope.spawn(ask());
     stop.request_stop();
     sync_wait(scope.join());
     CHECK(went_on_on == executor_ref(thread_pool::shared()));
@@ -249,7 +252,8 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().withdrawn == 0);
   }
 
-  TEST_CASE("withdrawal: a request that waits for its section's executor can go, and the section then") {
+  TEST_CASE(
+      "withdrawal: a request that waits for its section's executor can go, and the section then") {
     manual_clock clock;
     loop gui;
     loop here;
@@ -270,7 +274,8 @@ TEST_SUITE("section") {
     sync_wait(scope.join());
   }
 
-  TEST_CASE("withdrawal: those behind one that waited for the section's executor are served there") {
+  TEST_CASE(
+      "withdrawal: those behind one that waited for the section's executor are served there") {
     manual_clock clock;
     loop gui;
     loop here;
@@ -391,7 +396,8 @@ TEST_SUITE("section") {
       CHECK(ends[0].empty());
       CHECK(ends[1].empty());
       clock.advance(1s);
-      sync_wait(scope.join());  // they went on where the gate was opened, and now on the shared pool
+      sync_wait(
+          scope.join());  // they went on where the gate was opened, and now on the shared pool
       CHECK(ends[0] == "expired");
       CHECK(ends[1] == "ran");
     }

@@ -143,7 +143,7 @@ class plan {
     carry_out(std::move(withdraw), [&guard] { guard.unlock(); });
   }
   template <class F, class G>
-  requires std::invocable<G>
+    requires std::invocable<G>
   void carry_out(F withdraw, G unlock) {
     std::atomic<std::size_t> next{0};
     stress::together(withdrawers + 1, [&](int t) {
@@ -682,7 +682,8 @@ TEST_SUITE("stress") {
   TEST_CASE("cancellation: most of them wait outside") {
     dice d(13);
     rounds(stress::times_scale(10), [&] {
-      storm(d, 1000, {.max_waiters = 1 + d.below(64), .on_full = when_full::wait_outside}, &ask_plain);
+      storm(d, 1000, {.max_waiters = 1 + d.below(64), .on_full = when_full::wait_outside},
+            &ask_plain);
     });
   }
 

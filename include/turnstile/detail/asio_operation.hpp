@@ -203,12 +203,14 @@ inline constexpr bool is_asio_awaitable<asio::awaitable<T, Executor>> = true;
 
 template <class R>
 constexpr void require_a_value_beside_errors() noexcept {
-  static_assert(!std::is_reference_v<R>,
-                "A handler gets a value also beside an error, and then there is nothing to refer to. "
-                "Return a pointer.");
-  static_assert(std::is_void_v<R> || std::is_reference_v<R> || std::is_default_constructible_v<R>,
-                "A handler gets a value also beside an error. Return a type with a default, such as "
-                "a std::optional of this one.");
+  static_assert(
+      !std::is_reference_v<R>,
+      "A handler gets a value also beside an error, and then there is nothing to refer to. "
+      "Return a pointer.");
+  static_assert(
+      std::is_void_v<R> || std::is_reference_v<R> || std::is_default_constructible_v<R>,
+      "A handler gets a value also beside an error. Return a type with a default, such as "
+      "a std::optional of this one.");
 }
 
 // The signature of a completion that gives an R.

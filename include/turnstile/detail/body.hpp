@@ -41,9 +41,10 @@ inline constexpr bool waits = awaitable<returned<Body>>;
 // Where a body cannot submit.
 template <class Body>
 constexpr void require_host_body() noexcept {
-  static_assert(!submits<std::decay_t<Body>>,
-                "a body that takes a stream can be given to execute, submit, post, async_execute and "
-                "execute_blocking of one section only");
+  static_assert(
+      !submits<std::decay_t<Body>>,
+      "a body that takes a stream can be given to execute, submit, post, async_execute and "
+      "execute_blocking of one section only");
 }
 
 template <class Body, bool = waits<Body>>

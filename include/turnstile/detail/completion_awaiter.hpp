@@ -55,7 +55,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] complet
  private:
   enum class phase : std::uint8_t { fresh, moved_from, awaited, waiting };
 
-  static void go_on(point_waiter & w) noexcept {
+  static void go_on(point_waiter& w) noexcept {
     auto& self = static_cast<completion_awaiter&>(w);
     job_access::home(self).post(self);  // self may be gone
   }

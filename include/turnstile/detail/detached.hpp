@@ -227,8 +227,8 @@ class detached : protected request {
   bool claims_are_new_ = false;
   stand_in* stand_in_ = nullptr;
   chain_frame* left_ = nullptr;
-  [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, Self>,
-                                           no_waiting_body> waiting_;
+  [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, Self>, no_waiting_body>
+      waiting_;
   [[no_unique_address]] std::conditional_t<submits_, std::optional<submission>, no_waiting_body>
       submission_;
 };

@@ -22,7 +22,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
 
  public:
   template <class B>
-  device_awaiter(section_core & section, B && body, const execute_options& options,
+  device_awaiter(section_core& section, B&& body, const execute_options& options,
                  const std::source_location& where)
       : section_request(section, options, where),
         submission_(section, lane_of(options.on)),
@@ -76,7 +76,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
   }
 
  private:
-  static outcome run_body(request & r) noexcept {
+  static outcome run_body(request& r) noexcept {
     auto& self = static_cast<device_awaiter&>(r);
     self.turn_has_come();
     self.keep_uses();

@@ -88,9 +88,9 @@ class body_after<Body, std::tuple<D...>, std::tuple<V...>> {
 
 // The same with the stream of a device execution behind the data.
 template <bool as_rvalues, class Data, class... A>
-using after_arguments_and_stream = decltype(std::tuple_cat(
-    std::declval<Data>(), std::declval<std::tuple<stream&>>(),
-    arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
+using after_arguments_and_stream =
+    decltype(std::tuple_cat(std::declval<Data>(), std::declval<std::tuple<stream&>>(),
+                            arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
 
 template <bool as_rvalues, class Body, class Data, class... A>
 inline constexpr bool callable_after =

@@ -16,10 +16,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
  public:
   template <class B>
-  execute_awaiter(section_core & section, B && body, const execute_options& options,
+  execute_awaiter(section_core& section, B&& body, const execute_options& options,
                   const std::source_location& where)
       : base(section, std::forward<B>(body), options, where) {}
-  execute_awaiter(execute_awaiter &&) = default;
+  execute_awaiter(execute_awaiter&&) = default;
 
   TURNSTILE_INLINE bool await_ready() {
     thread_state& t = here();

@@ -95,10 +95,10 @@ class execution : protected section_request {
     phase_ = phase::served;
   }
 
-  enum class [[nodiscard]] wait_for_turn : std::uint8_t{
-      begins,     // this may be gone
-      is_over,    // the body has run in this very call
-      withdrawn,  // in this very call: the waiter goes on with the error
+  enum class [[nodiscard]] wait_for_turn : std::uint8_t {
+    begins,     // this may be gone
+    is_over,    // the body has run in this very call
+    withdrawn,  // in this very call: the waiter goes on with the error
   };
 
   // After it arrived, with its waiter filled in.

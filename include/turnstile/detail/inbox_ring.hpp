@@ -45,7 +45,7 @@ namespace turnstile::detail {
 class inbox_ring {
  public:
   struct place {};
-  static constexpr bool can_be_kept = false;  // its word has no room to say so
+  static constexpr bool can_be_kept = false;       // its word has no room to say so
   static constexpr bool arrival_is_place = false;  // only what is published has one
 
   struct private_side {

@@ -94,8 +94,8 @@ class alignas(cache_line) keeper {
   // After has. True: the caller is inside. False: it is wanted, or taken; see forget.
   TURNSTILE_INLINE bool enter() noexcept {
     open_.store(nullptr, relaxed);
-    lightest_fence();                         // K1
-    return is_kept(word_.load(relaxed));      // relaxed: its own, or it will not go in
+    lightest_fence();                     // K1
+    return is_kept(word_.load(relaxed));  // relaxed: its own, or it will not go in
   }
   // True: it is still kept. False: forget. The section may be gone then.
   TURNSTILE_INLINE bool leave(section_core& s) noexcept {
@@ -147,7 +147,7 @@ class alignas(cache_line) keeper {
   atomic<std::uint64_t> word_{0};
   atomic<const section_core*> section_{nullptr};  // that is kept, wanted or taken
   // Judging by them is all that is done with the following; only its thread writes them.
-  atomic<std::uint64_t> since_{0};        // executions of the section when it was kept
+  atomic<std::uint64_t> since_{0};  // executions of the section when it was kept
   guarded<const section_core*> candidate_{nullptr};
   guarded<std::uint64_t> candidates_executions_{0};
   guarded<std::uint32_t> turns_{0};  // in a row that were the candidate's alone

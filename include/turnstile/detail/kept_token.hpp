@@ -35,10 +35,11 @@ namespace turnstile::detail {
 
 struct token_pin {
   std::stop_token token;
-  std::uint64_t thread;           // whose it is
+  std::uint64_t thread;            // whose it is
   guarded<std::uint32_t> uses{0};  // only that thread
   atomic<std::uint32_t> elsewhere{0};
-  token_pin* next = nullptr;  // of those set apart, in a ring; of the kept one, the last of them; only that thread
+  // Of those set apart, in a ring; of the kept one, the last of them. Only that thread.
+  token_pin* next = nullptr;
 };
 
 // By the end of a thread: gives up the pins that it keeps.

@@ -63,11 +63,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     waited();
     if (refusal_ != nullptr) [[unlikely]]
       std::rethrow_exception(std::move(refusal_));
-    return std::apply(
-        [this](Data*... data) {
-          return Guard(own(), data...);
-        },
-        data_);
+    return std::apply([this](Data*... data) { return Guard(own(), data...); }, data_);
   }
 
  private:

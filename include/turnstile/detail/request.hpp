@@ -10,15 +10,15 @@ namespace turnstile::detail {
 struct worker;
 
 // What became of a request that got its turn.
-enum class [[nodiscard]] outcome : std::uint8_t{
-    finished,   // the body ran: hand the request back
-    suspended,  // the body waits and keeps the section; touch nothing any more
-    granted,    // a guard owns the section now: hand the request back, the section stays held
-    closed,     // the section takes no more requests and is never idle again
-    entered,    // one of several sections: it stays held, and the request goes on to the next one
-    no_body,    // it has ended without its body: hand the request back
-    set_aside,  // it may not run yet, and waits apart (stand_in.hpp)
-    withdrawn,  // its stand-in is still pinned
+enum class [[nodiscard]] outcome : std::uint8_t {
+  finished,   // the body ran: hand the request back
+  suspended,  // the body waits and keeps the section; touch nothing any more
+  granted,    // a guard owns the section now: hand the request back, the section stays held
+  closed,     // the section takes no more requests and is never idle again
+  entered,    // one of several sections: it stays held, and the request goes on to the next one
+  no_body,    // it has ended without its body: hand the request back
+  set_aside,  // it may not run yet, and waits apart (stand_in.hpp)
+  withdrawn,  // its stand-in is still pinned
 };
 
 // Lives in the awaiting frame (or in the state of a handle). From the moment it is published until

@@ -52,8 +52,7 @@ class scope_core {
   // `stop` without a state: nobody can ask for one.
   // `called` is what errors call it.
   explicit scope_core(std::stop_source stop = std::stop_source(std::nostopstate),
-                      on_failure then = on_failure::go_on,
-                      std::string_view called = "async_scope");
+                      on_failure then = on_failure::go_on, std::string_view called = "async_scope");
 
   void add() noexcept {
     running_.fetch_add(1,

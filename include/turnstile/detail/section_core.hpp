@@ -57,7 +57,7 @@
 namespace turnstile {
 class resource_list;
 struct section_options;
-}
+}  // namespace turnstile
 
 namespace turnstile::detail {
 
@@ -160,7 +160,8 @@ class section_core : private job {
   // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp). Turns are counted where
   // a section can be kept.
   TURNSTILE_INLINE void await_one_body(thread_state& t) noexcept {
-    if (section_ring::can_be_kept && t.contended != 0 && (t.is_timed || ring_.pending() != 0)) [[unlikely]]
+    if (section_ring::can_be_kept && t.contended != 0 && (t.is_timed || ring_.pending() != 0))
+        [[unlikely]]
       await_shortly(t);
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
@@ -217,7 +218,7 @@ class section_core : private job {
   void hold_first(place p) noexcept { ring_.begin(p, mine_); }
 
   // After arrive said queued.
-  enum class [[nodiscard]] published : std::uint8_t{waiting, own_served, closed};
+  enum class [[nodiscard]] published : std::uint8_t { waiting, own_served, closed };
   published publish(request& r, place p, request* own) noexcept;
   // The same; what is handed back or goes on is left in `done`.
   published publish(request& r, place p, batch& done) noexcept;
@@ -274,7 +275,7 @@ class section_core : private job {
   void count_refusal() noexcept;
   void count_withdrawal() const;
   TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
-    --t.left_in_turn;  // next to the chain, which was just put back: see section_request
+    --t.left_in_turn;      // next to the chain, which was just put back: see section_request
     add_one(executions_);  // one writer: the owner
   }
 

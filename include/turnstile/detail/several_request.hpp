@@ -90,7 +90,7 @@ class several_request : protected section_request {
  private:
   friend void enter_next_sections(batch& done) noexcept;
 
-  enum class [[nodiscard]] entry : unsigned char{owned, waiting, refused};
+  enum class [[nodiscard]] entry : unsigned char { owned, waiting, refused };
 
   // The chain once the first `n` are entered.
   chain_frame* holds(std::size_t n) noexcept { return n == 0 ? chain_ : &held_[n - 1].frame; }

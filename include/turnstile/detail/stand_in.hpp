@@ -95,8 +95,8 @@ struct stand_in_counts {
   statistic<std::uint64_t> withdrawn{0};
   statistic<std::uint64_t> closed{0};        // set aside when the section was closed
   statistic<std::uint32_t> left_in_line{0};  // withdrawn, and not passed over yet
-  atomic<std::uint32_t> aside{0};  // relaxed: only its owner ends a section
-  gate* limit = nullptr;           // from the section's beginning, if its waiters are limited
+  atomic<std::uint32_t> aside{0};            // relaxed: only its owner ends a section
+  gate* limit = nullptr;  // from the section's beginning, if its waiters are limited
 
   stand_in_counts() noexcept = default;
   ~stand_in_counts();
@@ -110,8 +110,9 @@ class alignas(cache_line) stand_in final : public request {
  public:
   // What a request has that may be withdrawn.
   struct calls {
-    void (*over)(request&) noexcept;  // withdrawn, and not brought back yet; the section may be gone
-    bool (*may_run)(request&) noexcept;    // may it run now? null: always
+    // Withdrawn, and not brought back yet; the section may be gone.
+    void (*over)(request&) noexcept;
+    bool (*may_run)(request&) noexcept;  // may it run now? null: always
   };
 
   // Of nobody: to be passed over.
@@ -217,7 +218,7 @@ class alignas(cache_line) stand_in final : public request {
   guarded<stand_in*> next_spare{nullptr};     // only the thread that keeps it
 
  private:
-  std::string label_;        // the section may be gone when an error is made
+  std::string label_;  // the section may be gone when an error is made
   std::optional<listener> own_;
   std::optional<listener> around_;
   std::optional<alarm> alarm_;

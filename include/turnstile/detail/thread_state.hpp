@@ -40,10 +40,12 @@ struct written_here {
 extern constinit keeper keeps_nothing;
 
 struct alignas(cache_line) thread_state {
-  chain_frame* chain = nullptr;  // innermost section held by what runs here; owned share
+  chain_frame* chain = nullptr;    // innermost section held by what runs here; owned share
   keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
-  std::uint32_t last_in_turn = bodies_in_a_turn - 1;  // after so many bodies one more, and others get a turn here
-  std::uint32_t left_in_turn = bodies_in_a_turn - 1;  // of those; below 0 the turn is over, and it may wrap
+  // After so many bodies one more, and others get a turn here; and what is left of them: below 0 the turn is over,
+  // and it may wrap.
+  std::uint32_t last_in_turn = bodies_in_a_turn - 1;
+  std::uint32_t left_in_turn = bodies_in_a_turn - 1;
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   executor_ref pool;             // whose worker this thread is, for good; empty on others
   worker* as_worker = nullptr;   // of that pool
@@ -55,16 +57,16 @@ struct alignas(cache_line) thread_state {
   borrowed_stack* stack = nullptr;  // that this thread is on; null: on its own
   fiber_core* fiber = nullptr;      // the same, if it is the fiber's own code and may await
   std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
-  std::uint32_t to_be_served = 0;   // requests made on this thread that a drain serves, wherever; wraps
+  std::uint32_t to_be_served = 0;   // requests made here that a drain serves, wherever; wraps
   std::uint32_t served = 0;         // bodies that drains have run here, whoever asked; wraps
   std::uint64_t serving_ns = 0;     // that drains have taken here, as far as they looked at a clock
-  std::uint64_t brisk_serving_ns = 0;  // the same, of those that were brisk: pace.hpp
+  std::uint64_t brisk_serving_ns = 0;     // the same, of those that were brisk: pace.hpp
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
-  std::uint8_t contended = 0;  // for so many turns of bodies it looks before it arrives: short_wait.cpp
+  std::uint8_t contended = 0;  // turns in which it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
-  hold_frame* spare_hold = nullptr;      // of the guard that ended here last; see registry/chain.cpp
+  hold_frame* spare_hold = nullptr;      // of the last guard that ended here: registry/chain.cpp
   spare_frames frames;                   // that this thread has freed
 
   // Of sections, run on this thread ever; wraps. They are counted down, so that the same instruction says whether

@@ -80,7 +80,7 @@ class ticket_ring {
   // More than lie inside, and as many stashes.
   struct many {
     explicit many(std::size_t capacity)
-        : cells(new cell[capacity]{}), stashes(new guarded<request*>[capacity]{}) {}
+        : cells(new cell[capacity]{}), stashes(new guarded<request*>[capacity] {}) {}
     const std::unique_ptr<cell[]> cells;
     const std::unique_ptr<guarded<request*>[]> stashes;
   };

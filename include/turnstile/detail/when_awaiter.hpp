@@ -34,7 +34,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
         body_(std::forward<B>(body)) {}
 
   when_awaiter(when_awaiter&& other) noexcept(std::is_nothrow_move_constructible_v<Pred> &&
-                                               std::is_nothrow_move_constructible_v<Body>)
+                                              std::is_nothrow_move_constructible_v<Body>)
       : section_request(std::move(other)),
         pred_(std::move(other.pred_)),
         body_(std::move(other.body_)) {}

@@ -6,7 +6,8 @@ namespace turnstile::detail {
 
 namespace {
 
-constinit atomic<void*> dropped_calls{nullptr};  // the newest of those that the driver may still call
+// The newest of those that the driver may still call.
+constinit atomic<void*> dropped_calls{nullptr};
 
 }  // namespace
 

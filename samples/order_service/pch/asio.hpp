@@ -1,4 +1,7 @@
 // asio.hpp - what many of the service's sources include, compiled once. None of them leans on it.
+#include <turnstile/asio.hpp>
+#include <turnstile/turnstile.hpp>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -11,8 +14,5 @@
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <turnstile/asio.hpp>
-#include <turnstile/turnstile.hpp>
-
 #include <functional>
 #include <thread>

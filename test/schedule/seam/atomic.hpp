@@ -150,7 +150,9 @@ class guarded {
     schedule::read_plain(this);
     return value_;
   }
-  [[gnu::always_inline]] T operator->() const noexcept requires std::is_pointer_v<T> {
+  [[gnu::always_inline]] T operator->() const noexcept
+    requires std::is_pointer_v<T>
+  {
     return static_cast<T>(*this);
   }
   [[gnu::always_inline]] guarded& operator=(T value) noexcept {
