@@ -279,9 +279,9 @@ void push_hold(hold_frame& h) noexcept {
 
 namespace {
 
-// For the next guard here that is of the same section, as make_hold gives it.
+// For the next guard here that is of the same section, as make_hold gives it. A copy ends here too.
 bool keep_spare(hold_frame& h) noexcept {
-  if (TURNSTILE_RECYCLES_FRAMES == 0 || this_thread_ends) return false;
+  if (TURNSTILE_RECYCLES_FRAMES == 0 || this_thread_ends || h.is_copy) return false;
   prepare_last_words();
   h.shares.store(1, relaxed);
   h.let_go.store(false, relaxed);
@@ -290,7 +290,8 @@ bool keep_spare(hold_frame& h) noexcept {
   return true;
 }
 
-// Of the calling chain, and nobody else has a share: who has one may give others some, and nobody else may.
+// Of the calling chain, and nobody else has a share: who has one may give others some, and nobody else may. What a
+// copy stands for might, but that is what ends.
 void end_on_top(hold_frame& h) noexcept {
   here().chain = h.parent;  // the frame's share becomes the thread's
   if (!keep_spare(h)) delete &h;

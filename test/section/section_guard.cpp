@@ -1,5 +1,6 @@
 // section_guard.cpp - lock, try_lock, and the guard they give.
 
+#include "support/coroutine_types.hpp"
 #include "support/foreign.hpp"
 #include "support/hold.hpp"
 
@@ -19,6 +20,10 @@ using support::foreign;
 namespace {
 
 foreign acquire(critical_section& cs, section_guard& into) { into = co_await cs.lock(); }
+
+support::lazy<support::as_it_is> wait_in(critical_section& cs) {
+  co_await cs.execute([] {});
+}
 
 task<section_guard> acquired(critical_section& cs) { co_return co_await cs.lock(); }
 
@@ -159,6 +164,24 @@ TEST_SUITE("section") {
     CHECK_FALSE(over);
     g.unlock();
     CHECK(over);
+  }
+
+  TEST_CASE("lock: the guard's frame is no copy, although one has just ended here") {
+    critical_section cs;
+    critical_section other;
+    manual_executor home;
+    section_guard busy = support::hold(other);
+    async_scope scope{{.executor = home}};
+    const auto body = [&other] { return wait_in(other); };  // whose chain is copied for it
+    scope.spawn(cs.execute(body));
+    home.run();
+    REQUIRE(cs.statistics().held);
+    busy.unlock();
+    while (cs.statistics().held) home.run();
+    const section_guard g = cs.try_lock().value();
+    REQUIRE(detail::is_hold(detail::here().chain));
+    CHECK_FALSE(static_cast<const detail::hold_frame&>(*detail::here().chain).is_copy);
+    sync_wait(scope.join());
   }
 
   TEST_CASE("lock: nothing is locked before it is awaited, and it may be moved until then") {

@@ -231,7 +231,7 @@ void refuse_if_held(const section_core& s, const site& at);
 // Throws deadlock_error if the calling chain holds `s`: what waits in line there would wait for ever.
 void refuse_wait_if_held(const section_core& s, const site& at);
 
-// A new hold of `s` on top of the calling chain, with a share for the guard and one for the chain.
+// A new hold of `s`, which is one share, for the guard; and then on top of the calling chain, which has one too.
 hold_frame* make_hold(const section_core& s, const site& at);
 void push_hold(hold_frame& h) noexcept;
 
