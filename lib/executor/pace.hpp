@@ -63,7 +63,7 @@ class pace {
     return brisk_;
   }
 
-  // For what takes less time than a look at the clock.
+  // For what takes less time than a look at the clock: as it was up to 15 times ago, however long that is.
   bool look_seldom() noexcept {
     return ++times_ % 16 == 0 ? look(asked_here(), steady_clock::now()) : brisk_;
   }

@@ -71,9 +71,9 @@ class timer_queue {
  private:
   enum class clock : std::uint8_t { steady, by_hand };
 
-  // What the coarse clock is behind by is a tick of the kernel, 10 ms or less, and a few where a thread that should
-  // have moved it on stands still.
-  static constexpr std::chrono::milliseconds surely_far{100};
+  // The coarse clock is a tick of the kernel behind, 10 ms or less, and a few of them where the core that moves it on
+  // stands still.
+  static constexpr std::chrono::seconds surely_far{1};
   static constexpr time_point::rep none = time_point::min().time_since_epoch().count();
 
   void call_all(clock whose) noexcept;

@@ -200,8 +200,8 @@ void section_core::serve_next() noexcept {
   if (r != nullptr && !hand_over(*r)) serve(r, nullptr, budget::callers);
 }
 
-// To who waits for a guard, as serve does, but no body runs here, so no time is kept, and there is one to hand back.
-// False: nothing was done.
+// To who waits for a guard, as serve does. That runs no body, so no time is kept, and is one to hand back; for who is
+// refused it there are others. False: nothing was done.
 bool section_core::hand_over(request& r) noexcept {
   if (!lock_request::is_one(r) || r.accepted_at != 0 || has_tail_) return false;
   if (!job_access::home(r) || here().stack != nullptr) return false;
@@ -343,7 +343,7 @@ void section_core::pass_to_executor(request& r, batch& done, queued where) noexc
     }
     stand_in& s = stand_in::of(*next);
     const bool awake = s.is_awake;
-    if (awake ? pass_awake(s, to) : s.post(to, where)) return;
+    if (awake ? pass_awake(s, to, where) : s.post(to, where)) return;
     s.pass_over();
     done.add_pinned(s);
     // No body has run: who waits apart is looked at again only if this one was the first that may run.
@@ -357,11 +357,11 @@ void section_core::pass_to_executor(request& r, batch& done, queued where) noexc
 }
 
 // It may run now, which nobody shall have to find out again: so it is not withdrawn any more.
-bool section_core::pass_awake(stand_in& s, executor_ref to) noexcept {
+bool section_core::pass_awake(stand_in& s, executor_ref to, queued where) noexcept {
   request& who = s.behind();
   if (!s.take()) return false;
   ring_.put_back(who, mine_);
-  to.post(*this);
+  post(to, *this, where);
   return true;
 }
 

@@ -2,7 +2,6 @@
 
 #include "strand/gate.hpp"
 
-#include <turnstile/detail/lock_request.hpp>
 #include <turnstile/detail/section_request.hpp>
 
 #include <memory>
@@ -130,15 +129,6 @@ void section_request::throw_if_withdrawn() {
   if (std::exception_ptr why = std::exchange(stand_in_, nullptr)->let_go()) {
     std::rethrow_exception(std::move(why));
   }
-}
-
-outcome lock_request::grant(request& r) noexcept {
-  auto& self = static_cast<lock_request&>(r);
-  self.turn_has_come();
-  self.keep_uses();
-  if (!self.comes_too_late()) return outcome::granted;
-  self.refusal_ = self.cancelled();
-  return outcome::no_body;
 }
 
 }  // namespace turnstile::detail

@@ -82,7 +82,7 @@ TEST_SUITE("executor") {
     };
     CHECK(detail::has_come(detail::time_point::min()));
     CHECK_FALSE(detail::has_come(detail::time_point::max()));
-    for (const auto ahead : {0ms, 1ms, 99ms, 101ms, 1000ms, 100000ms}) {
+    for (const auto ahead : {0ms, 1ms, 999ms, 1001ms, 100000ms}) {
       CAPTURE(ahead.count());
       CHECK(detail::has_come(now() - ahead));
       const auto t = now() + ahead;
@@ -94,7 +94,7 @@ TEST_SUITE("executor") {
       REQUIRE(before <= steady_clock::now());
     }
     // From far to near to come.
-    const auto soon = now() + 120ms;
+    const auto soon = now() + 1050ms;
     while (!detail::has_come(soon)) std::this_thread::yield();
     CHECK(now() >= soon);
   }

@@ -159,7 +159,6 @@ class execution : protected section_request {
   TURNSTILE_INLINE void note_awaited(phase then) noexcept {
     phase_ = then;
     std::construct_at(&got_);
-    if (then == phase::ran) left_ = nullptr;
   }
   // What most have no use for. Throws what refuses the request. True: it must not run at once; else it is as fresh
   // as before.

@@ -32,6 +32,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (section_->watched() || section_->is_lost()) return false;
     keep_uses();
     section_->hold_first(line_);
+    if (withdraws()) end_withdrawal();
     if (!begins_anew()) return true;
     phase_ = phase::served;
     return false;

@@ -355,7 +355,7 @@ class section_core : private job {
   bool is_there(stand_in& s) noexcept;
   request* next_after_body(batch& done) noexcept;
   request* next_after(outcome what, batch& done) noexcept;
-  bool pass_awake(stand_in& s, executor_ref to) noexcept;
+  bool pass_awake(stand_in& s, executor_ref to, queued where) noexcept;
   stand_in* wake_aside(batch& done) noexcept;
   stand_in* youngest_aside() const noexcept;
   void take_from_aside(stand_in& s) noexcept;
