@@ -24,12 +24,13 @@ void section_core::finish_closing(batch& done) noexcept {
 
 void section_core::prepare_closing() const { made(made(given_).closing); }
 
+// Here and below it is known to be there: the calling thread has prepared it, or was given the request.
 void section_core::serve_closing(place p) noexcept {
-  static_cast<void>(serve_first(p, *given()->closing.load(acquire), nullptr));  // X1
+  static_cast<void>(serve_first(p, *given_.load(relaxed)->closing.load(relaxed), nullptr));
 }
 
 void section_core::publish_closing(place p) noexcept {
-  request& r = *given()->closing.load(acquire);  // X1
+  request& r = *given_.load(relaxed)->closing.load(relaxed);
   if (publish_in_ring(r, p, true) != after_publish::take_over) return;
   if (request* const next = next_awaited()) {
     batch done;
@@ -38,7 +39,7 @@ void section_core::publish_closing(place p) noexcept {
 }
 
 bool section_core::add_closer(stand_in& s) noexcept {
-  atomic<stand_in*>& list = given_.load(acquire)->closers;  // X1, made by prepare_closing
+  atomic<stand_in*>& list = given_.load(relaxed)->closers;
   stand_in* seen = list.load(acquire);
   do {
     if (seen == closed_list) return false;
@@ -49,7 +50,7 @@ bool section_core::add_closer(stand_in& s) noexcept {
 
 // For the graph they are all over before one of them goes on. The section may go with the first.
 void section_core::finish_close() noexcept {
-  atomic<stand_in*>& list = given_.load(acquire)->closers;  // X1
+  atomic<stand_in*>& list = given_.load(relaxed)->closers;
   stand_in* const all = list.exchange(closed_list, acq_rel);
   stand_in* still_there = nullptr;
   for (stand_in* s = all; s != nullptr;) {

@@ -28,7 +28,7 @@ bool says_lost(const std::exception_ptr& error) noexcept {
 
 bool submissions::hold() noexcept {
   std::uint64_t seen = 0;
-  if (word_.compare_exchange_strong(seen, held_now(), acq_rel, acquire)) return true;  // T1, T3
+  if (word_.compare_exchange_strong(seen, held_now(), acq_rel, relaxed)) return true;  // T1, T3
   word_.exchange(0, acquire);  // T2: only the owner takes `came` away
   return false;
 }
@@ -37,10 +37,10 @@ void submissions::hold_in_any_case() noexcept { word_.exchange(held_now(), acq_r
 
 bool submissions::announce() noexcept {
   std::uint64_t seen = word_.load(relaxed);
-  std::uint64_t to = 0;
+  std::uint64_t said = 0;
   do {
-    to = is_held(seen) ? 0 : came;
-  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T2
+    said = is_held(seen) ? 0 : came;
+  } while (!word_.compare_exchange_weak(seen, said, acq_rel, relaxed));  // T1, T2
   return is_held(seen);
 }
 
@@ -76,9 +76,9 @@ submissions* section_core::known_submissions() const noexcept {
   return e == nullptr ? nullptr : e->device_work.load(acquire);  // X1
 }
 
-// Where some have been made.
+// By who has made one, or was given a request that has.
 submissions& section_core::its_submissions() const noexcept {
-  return *given()->device_work.load(acquire);  // X1
+  return *given_.load(relaxed)->device_work.load(relaxed);
 }
 
 device section_core::where() const noexcept {

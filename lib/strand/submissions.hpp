@@ -24,7 +24,8 @@
 //           T2  announce, then hold: who announces has arrived, and hold finds `came`, and then what
 //               arrived; or announce finds `held`
 //           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one of
-//               them sees the other. The same for in_flight, which goes down before the claim
+//               them sees the other. The same for in_flight, which goes down before the claim; it is relaxed, for
+//               the RMWs of the word order it
 //           T4  fetch_or(release) of is_lost_with_device -> load(acquire) in lost_with: the error, which
 //               the first loss writes, and nobody afterwards
 //
@@ -71,8 +72,8 @@ class submissions {
   [[nodiscard]] bool claim(std::uint64_t n) noexcept;
 
   void begin_one() noexcept { in_flight_.fetch_add(1, relaxed); }
-  void end_one() noexcept { in_flight_.fetch_sub(1, acq_rel); }  // T3
-  bool has_room() const noexcept { return in_flight_.load(acquire) < most_; }
+  void end_one() noexcept { in_flight_.fetch_sub(1, relaxed); }
+  bool has_room() const noexcept { return in_flight_.load(relaxed) < most_; }
   // By the owner, while a tail is pending: whether `who`, whose turn it is, has to wait.
   wait keeps_waiting(const request& who) const noexcept;
   // Whether what waits at the front may try again.

@@ -4,11 +4,13 @@
 #include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"
+#include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -20,7 +22,7 @@ using detail::seq_cst;
 namespace {
 
 // A device with one lane, whose work is done by a thread of the scenario. With an error, all of it fails.
-class by_thread final : public detail::lane {
+class by_thread : public detail::lane {
  public:
   explicit by_thread(std::exception_ptr error) : lane(device::host()), error_(std::move(error)) {}
 
@@ -319,6 +321,44 @@ TEST_SUITE("device") {
           require(n.done == (looks ? 1 : 2) && n.cs.try_execute([] {}), "not left");
         },
         {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: one that may go waits for the section while another one first submits there") {
+    holds([] {
+      gpu g;
+      counted n;
+      client a;
+      client b;
+      std::stop_source stop;
+      section_guard busy = support::hold(n.cs);
+      together(
+          {[&] { a.begin(n.cs.execute(n.submits(), {.on = &g.s})); },
+           [&, token = stop.get_token()] { b.begin(n.cs.execute(n.looks(), {.stop = token})); }});
+      busy.unlock();
+      g.lane->work(1);
+      require(a.end() == ending::ran && b.end() == ending::ran, "not served");
+    });
+  }
+
+  TEST_CASE("device: two let go of a lane, and its end sees what they did") {
+    struct used final : by_thread {
+      used() : by_thread(nullptr) {}
+      guarded<int> by_one{0};
+      guarded<int> by_other{0};
+    };
+    holds([] {
+      auto* const lane = new used;
+      std::optional<detail::lane_ref> one(std::in_place, lane);
+      std::optional<detail::lane_ref> other(*one);
+      together({[&] {
+                  lane->by_one = 1;
+                  one.reset();
+                },
+                [&] {
+                  lane->by_other = 1;
+                  other.reset();
+                }});
+    });
   }
 
   TEST_CASE("device: who waits for the tail at the front goes while the device gets there") {

@@ -18,6 +18,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
+struct planned_failure {
+  guarded<int> reason{1};
+};
+struct planned_cancellation : operation_cancelled {
+  guarded<int> reason{1};
+};
+
 task<> nothing() { co_return; }
 
 task<> fails(const char* text) {
@@ -127,14 +134,12 @@ TEST_SUITE("resume") {
     });
   }
 
-  TEST_CASE("scope: a join takes the error of work that has not quite ended") {
-    struct planned {
-      guarded<int> reason{1};
-    };
+  TEST_CASE_TEMPLATE("scope: a join takes the error of work that has not quite ended", Planned,
+                     planned_failure, planned_cancellation) {
     const auto join = [](async_scope& scope) {
       try {
         sync_wait(scope.join());
-      } catch (const planned& error) {
+      } catch (const Planned& error) {
         return static_cast<int>(error.reason);
       }
       return 0;
@@ -143,7 +148,7 @@ TEST_SUITE("resume") {
       async_scope scope;
       guarded<int> first{0};
       const auto fails = []() -> task<> {
-        throw planned();
+        throw Planned();
         co_return;
       };
       together({[&] { scope.spawn(fails()); }, [&] { first = join(scope); }});

@@ -7,6 +7,8 @@ catch, the reason.
 
 from dataclasses import dataclass
 
+import survivors
+
 
 @dataclass
 class Rule:
@@ -1047,13 +1049,13 @@ rule = rules_of("lib/strand/submissions.cpp", DEVICE)
 rule("the section is left while its device works", "if (ring_.has_more(mine_)) return true;",
      "return true;")
 rule("who holds does not look whether somebody came",
-     "if (word_.compare_exchange_strong(seen, held_now(), acq_rel, acquire)) return true;",
+     "if (word_.compare_exchange_strong(seen, held_now(), acq_rel, relaxed)) return true;",
      "word_.exchange(held_now(), acq_rel);\n  return true;",
-     reason="who came is served when the work before it is complete: later, and not never")
+     reason=survivors.CAME)
 rule("who submits does not take the held section",
-     "} while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T2\n"
+     "} while (!word_.compare_exchange_weak(seen, said, acq_rel, relaxed));  // T1, T2\n"
      "  return is_held(seen);",
-     "} while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));\n  return false;")
+     "} while (!word_.compare_exchange_weak(seen, said, acq_rel, relaxed));\n  return false;")
 rule("who is told does not take the held section",
      "do {\n    to = is_for_caller(seen) ? 0 : seen;\n"
      "  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T3\n"

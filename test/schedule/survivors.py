@@ -18,6 +18,7 @@ VERSION = (
     "buffering: the checker cannot show that"
 )
 OVER = "who must see it has the section or the lock since then, and with it what came before (G1)"
+CAME = "who came is served when the work before it is complete: later, and not never"
 HANDLER = (
     "what came before the handler was set is seen by the handler, and no scenario sets one"
 )
@@ -40,5 +41,7 @@ EXPLAINED = [
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
+    ("submissions.cpp", "seen, said, acq_rel", "acq_rel to acquire", CAME),
+    ("submissions.cpp", "word_.exchange(0, acquire)", "acquire to relaxed", CAME),
     ("errors.cpp", "unobserved_handler.load(acquire)", "acquire to relaxed", HANDLER),
 ]

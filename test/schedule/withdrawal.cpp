@@ -51,6 +51,23 @@ constexpr auto much = how{.most = {3, 2}};
 TEST_SUITE("withdrawal") {
   // --- in line ----------------------------------------------------------------------------------
 
+  TEST_CASE("withdrawal: it is counted who waits while the first one that may go begins to") {
+    holds([] {
+      place p;
+      client c;
+      std::stop_source stop;
+      p.hold();
+      together({[&] { c.begin(p.ask(0, stop)); },
+                [&] {
+                  const section_statistics s = p.cs.statistics();
+                  require(s.withdrawn == 0 && s.waiters <= 1, "counted for nothing");
+                }});
+      p.unlock();
+      require(c.end() == ending::ran, "not served");
+      p.is_free();
+    });
+  }
+
   TEST_CASE("withdrawal: one of three goes while the holder hands over") {
     holds(
         [] {

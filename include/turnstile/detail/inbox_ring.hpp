@@ -88,7 +88,7 @@ class inbox_ring {
   static bool settle(private_side&) noexcept { return false; }
   void account(private_side& mine) noexcept;
   bool has_more(const private_side& mine) const noexcept {
-    return mine.first != nullptr || (word_.load(acquire) & ~flags) != 0;
+    return mine.first != nullptr || (word_.load(relaxed) & ~flags) != 0;  // next sees what came
   }
   request* next(private_side& mine) noexcept;
   static void put_back(request& r, private_side& mine) noexcept {

@@ -128,7 +128,8 @@ class ticket_word {
 
   // By the owner, whose request has ended: true if there is another one, so that next will not leave.
   bool has_more(const private_side& mine) const noexcept {
-    return (word_.load(acquire) & pending_mask) > mine.unaccounted.load(relaxed) + std::uint64_t{1};
+    // Relaxed: next sees what came.
+    return (word_.load(relaxed) & pending_mask) > mine.unaccounted.load(relaxed) + std::uint64_t{1};
   }
 
   // What the word knows of; `ended` of them have ended since.
