@@ -6,11 +6,17 @@
 // cost (bench/counter and lines against bench/think; README.md, Decisions). What serving takes is the section's own
 // time, which no second thread makes shorter; but of bodies longer than 2 us, which are handed back one by one, that
 // cost is a small part, and what else waits for the thread would wait long.
+//
+// A thread that does nothing but serve has nothing that it could be judged by. What it serves goes back to others,
+// where it asks again, and each request comes over from there, in a line that never ends (bench/lines: 450 ns a body of
+// 100). So such a thread takes itself for brisk now and then, for one drain. What it serves then stays, and it is judged
+// by that; the more often in vain, the longer until it tries again.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -20,12 +26,13 @@ namespace turnstile::detail {
 struct work_done {
   std::uint32_t requests;
   std::uint64_t serving_ns;
+  std::uint32_t served = 0;  // bodies; known to the thread itself
 };
 
 // Of those that were made here, or nearly: bodies that wait, and guards, count again where they end. A thread that
 // serves others sees nothing of what they do in between.
 inline work_done asked_here(const thread_state& t = here()) noexcept {
-  return {t.bodies() - t.served + t.to_be_served, t.serving_ns};
+  return {t.bodies() - t.served + t.to_be_served, t.serving_ns, t.served};
 }
 
 // Judges from what had been done when it looked.
@@ -34,6 +41,9 @@ class pace {
   // Long enough for some bodies; after the longest it would mix two phases.
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::milliseconds longest_look{1};
+  static constexpr std::chrono::nanoseconds longest_to_try{500};  // of bodies: others wait long
+  static constexpr std::chrono::milliseconds shortest_pause{10};  // between trials
+  static constexpr std::chrono::milliseconds longest_pause{160};
 
   static constexpr bool is_brisk(std::uint32_t requests, steady_clock::duration time,
                                  steady_clock::duration serving) noexcept {
@@ -53,14 +63,28 @@ class pace {
   bool look(const work_done& until_now, steady_clock::time_point now) noexcept {
     const auto time = now - begun_;
     if (time > longest_look) {
-      brisk_ = false;
+      brisk_ = only_serves_ = false;
       begin(until_now, now);
     } else if (time >= shortest_look) {
       const std::chrono::nanoseconds serving(until_now.serving_ns - before_.serving_ns);
       brisk_ = is_brisk(until_now.requests - before_.requests, time, serving);
+      only_serves_ = !brisk_ && serving >= time * 3 / 4 &&
+                     (until_now.served - before_.served) * longest_to_try >= serving;
+      if (brisk_) {
+        pause_ = shortest_pause;
+        next_trial_ = now + pause_;
+      }
       begin(until_now, now);
     }
     return brisk_;
+  }
+
+  // By the thread itself, after look has said no: whether it is to try what it cannot know.
+  bool tries(steady_clock::time_point now) noexcept {
+    if (!only_serves_ || now < next_trial_) return false;
+    next_trial_ = now + pause_;
+    pause_ = std::min(2 * pause_, longest_pause);
+    return true;
   }
 
   // For what takes less time than a look at the clock: as it was up to 15 times ago, however long that is.
@@ -71,8 +95,11 @@ class pace {
  private:
   steady_clock::time_point begun_{};
   work_done before_{};
+  steady_clock::time_point next_trial_{};
+  std::chrono::milliseconds pause_ = shortest_pause;
   std::uint8_t times_ = 0;
   bool brisk_ = false;
+  bool only_serves_ = false;
 };
 
 }  // namespace turnstile::detail

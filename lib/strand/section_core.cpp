@@ -126,8 +126,9 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   bool own_served = false;
   budget left(most_bodies);
   const bool brisk = this_pace.look(asked_here(), left.begun());
-  if (brisk) left.be_brisk();
-  done.keep_here(brisk);
+  const bool tries = !brisk && this_pace.tries(left.begun());
+  if (brisk || tries) left.be_brisk();
+  done.keep_here(brisk || tries);
   while (r != nullptr) {
     if (has_tail_) [[unlikely]] {
       r = unless_it_waits(r, done);

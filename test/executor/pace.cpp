@@ -52,6 +52,59 @@ TEST_SUITE("executor") {
     CHECK(asked_here(t).serving_ns == 99'000);
   }
 
+  TEST_CASE("pace: who only serves tries now and then, and ever more seldom in vain") {
+    pace p;
+    steady_clock::time_point now{1h};
+    std::uint64_t serving_ns = 0;
+    std::uint32_t served = 0;
+    std::uint32_t requests = 0;
+    const auto serve = [&](std::chrono::microseconds time, std::uint32_t asked) {
+      now += time;
+      const std::chrono::nanoseconds serving = time * 9 / 10;
+      serving_ns += static_cast<std::uint64_t>(serving.count());
+      served += static_cast<std::uint32_t>(serving / 450ns);
+      requests += asked;
+      return p.look({requests, serving_ns, served}, now);
+    };
+    p.begin({0, 0}, now);
+    CHECK_FALSE(p.tries(now));  // nothing is known
+    for (const auto pause : {0ms, 10ms, 20ms, 40ms, 80ms, 160ms, 160ms}) {
+      CAPTURE(pause.count());
+      const auto tried = now;
+      bool again = false;
+      do {
+        REQUIRE_FALSE(serve(200us, 1));
+        again = p.tries(now);
+      } while (!again);
+      CHECK(now - tried >= pause);
+      CHECK(now - tried <= pause + 400us);
+    }
+    CHECK(serve(200us, 200));  // it was right
+    const auto was_brisk = now;
+    while (serve(200us, 1) || !p.tries(now)) {
+    }
+    CHECK(now - was_brisk >= 10ms);
+    CHECK(now - was_brisk <= 10ms + 400us);
+  }
+
+  TEST_CASE("pace: who serves little, or long bodies, has nothing to try") {
+    pace p;
+    steady_clock::time_point now{1h};
+    p.begin({0, 0}, now);
+    now += 100us;
+    CHECK_FALSE(p.look({10, 74'000, 1000}, now));
+    CHECK_FALSE(p.tries(now));
+    now += 100us;
+    CHECK_FALSE(p.look({20, 174'000, 1199}, now));  // bodies too long
+    CHECK_FALSE(p.tries(now));
+    now += 100us;
+    CHECK_FALSE(p.look({20, 249'000, 1349}, now));
+    CHECK(p.tries(now));
+    now += 2ms;  // what was seen is old
+    CHECK_FALSE(p.look({30, 300'000, 1500}, now));
+    CHECK_FALSE(p.tries(now + 1s));
+  }
+
   TEST_CASE("pace: a short look leaves the last judgement, and after a long one it begins anew") {
     pace p;
     const steady_clock::time_point begin{1h};
