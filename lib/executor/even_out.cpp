@@ -42,7 +42,7 @@ void take_waiting(worker& w, worker& from, std::size_t n, sleepers& idle) noexce
 void take_share(worker& w, worker& from, sleepers& idle) noexcept {
   neighbour& seen = w.others[from.index];
   const steady_clock::time_point now = steady_clock::now();
-  if (!from.has_backlog()) return seen.note_nothing_waits(now);
+  if (!from.has_backlog() || from.tries(now)) return seen.note_nothing_waits(now);
   const std::size_t n = seen.share(from.tick.load(relaxed), from.work(), from.waiting(),
                                    w.waiting(), w.makes_up.is_on(), now);
   if (seen.stands_still()) {

@@ -7,10 +7,12 @@
 // time, which no second thread makes shorter; but of bodies longer than 2 us, which are handed back one by one, that
 // cost is a small part, and what else waits for the thread would wait long.
 //
-// A thread that does nothing but serve has nothing that it could be judged by. What it serves goes back to others,
-// where it asks again, and each request comes over from there, in a line that never ends (bench/lines: 450 ns a body of
-// 100). So such a thread takes itself for brisk now and then, for one drain. What it serves then stays, and it is judged
-// by that; the more often in vain, the longer until it tries again.
+// Coroutines that could be brisk on one thread need not look like it on two. What each serves goes back to the other,
+// where it asks again, and each request comes over from there, in a line that never ends: that takes 100 to 300 ns, and
+// where a line takes 150 ns from core to core up to 1000. Who does nothing but serve cannot be judged at all. So a
+// thread takes itself for brisk now and then, for as long as it takes to bring a thousand coroutines over and to run
+// each of them once there, which is slow too; others leave it alone meanwhile. Then it is judged by what it has; the
+// more often in vain, the longer until it tries again.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
@@ -42,6 +44,9 @@ class pace {
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::milliseconds longest_look{1};
   static constexpr std::chrono::nanoseconds longest_to_try{500};  // of bodies: others wait long
+  static constexpr std::chrono::nanoseconds most_beside{
+      2000};  // a request; what comes over takes less
+  static constexpr std::chrono::microseconds trial{500};
   static constexpr std::chrono::milliseconds shortest_pause{10};  // between trials
   static constexpr std::chrono::milliseconds longest_pause{160};
 
@@ -63,16 +68,16 @@ class pace {
   bool look(const work_done& until_now, steady_clock::time_point now) noexcept {
     const auto time = now - begun_;
     if (time > longest_look) {
-      brisk_ = only_serves_ = false;
+      brisk_ = may_try_ = false;
       begin(until_now, now);
     } else if (time >= shortest_look) {
       const std::chrono::nanoseconds serving(until_now.serving_ns - before_.serving_ns);
       brisk_ = is_brisk(until_now.requests - before_.requests, time, serving);
-      only_serves_ = !brisk_ && serving >= time * 3 / 4 &&
-                     (until_now.served - before_.served) * longest_to_try >= serving;
+      may_try_ = !brisk_ && may_try(until_now, time, serving);
       if (brisk_) {
         pause_ = shortest_pause;
         next_trial_ = now + pause_;
+        trial_ends_ = now;
       }
       begin(until_now, now);
     }
@@ -81,11 +86,14 @@ class pace {
 
   // By the thread itself, after look has said no: whether it is to try what it cannot know.
   bool tries(steady_clock::time_point now) noexcept {
-    if (!only_serves_ || now < next_trial_) return false;
+    if (now < trial_ends_) return true;
+    if (!may_try_ || now < next_trial_) return false;
+    trial_ends_ = now + trial;
     next_trial_ = now + pause_;
     pause_ = std::min(2 * pause_, longest_pause);
     return true;
   }
+  steady_clock::time_point trial_ends() const noexcept { return trial_ends_; }
 
   // For what takes less time than a look at the clock: as it was up to 15 times ago, however long that is.
   bool look_seldom() noexcept {
@@ -93,13 +101,24 @@ class pace {
   }
 
  private:
+  // Little beside requests, or beside serving, and short bodies.
+  bool may_try(const work_done& until_now, steady_clock::duration time,
+               std::chrono::nanoseconds serving) const noexcept {
+    const auto beside = time - serving;
+    const std::uint32_t requests = until_now.requests - before_.requests;
+    const std::uint32_t served = until_now.served - before_.served;
+    return (requests * most_beside >= beside || beside <= time / 4) &&
+           served * longest_to_try >= serving;
+  }
+
   steady_clock::time_point begun_{};
   work_done before_{};
   steady_clock::time_point next_trial_{};
+  steady_clock::time_point trial_ends_{};
   std::chrono::milliseconds pause_ = shortest_pause;
   std::uint8_t times_ = 0;
   bool brisk_ = false;
-  bool only_serves_ = false;
+  bool may_try_ = false;
 };
 
 }  // namespace turnstile::detail

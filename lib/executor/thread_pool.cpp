@@ -64,6 +64,7 @@ idle_look devices() noexcept {
 
 // Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer.
 bool worth_helping(worker& thief, const worker& w) noexcept {
+  if (w.tries(steady_clock::now())) return false;
   pace& seen = thief.others[w.index].pace_there;
   if (seen.is_outdated(steady_clock::now())) {
     const work_done before = w.work();

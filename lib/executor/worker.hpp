@@ -42,16 +42,21 @@ struct worker {
   // Jobs begun here. Relaxed: the others judge by it, and by the following.
   atomic<std::uint32_t> tick{0};
   // As of the end of the last job, or of a while of serving. The others see bodies, whoever asked for them,
-  // and of the time to serve them what this worker has found to be brisk itself.
+  // of the time to serve them what this worker has found to be brisk itself, and until when it tries to be.
   atomic<std::uint32_t> bodies{0};
   atomic<std::uint64_t> brisk_serving_ns{0};
+  atomic<std::int64_t> tries_until_ns{0};
   thread runs;
 
   void note_work(const thread_state& t) noexcept {
     bodies.store(t.bodies(), relaxed);
     brisk_serving_ns.store(t.brisk_serving_ns, relaxed);
+    tries_until_ns.store(t.tries_until_ns, relaxed);
   }
   work_done work() const noexcept { return {bodies.load(relaxed), brisk_serving_ns.load(relaxed)}; }
+  bool tries(steady_clock::time_point now) const noexcept {
+    return tries_until_ns.load(relaxed) > now.time_since_epoch().count();
+  }
 
   // Wakes nobody, unless there is no room in the queue.
   void keep(job* first, job* last, std::size_t n, sleepers& idle) noexcept {

@@ -1,4 +1,4 @@
-// pace.cpp - who is brisk: no more than 200 ns a request beside serving, and 2 us with it.
+// pace.cpp - who is brisk: no more than 200 ns a request beside serving, and 2 us with it; and who tries to be.
 
 #include "executor/pace.hpp"
 
@@ -21,6 +21,15 @@ bool is_brisk(std::uint32_t requests, std::chrono::nanoseconds time,
   const steady_clock::time_point begin{1h};
   p.begin({7, 1000}, begin);
   return p.look({7 + requests, 1000 + static_cast<std::uint64_t>(serving.count())}, begin + time);
+}
+
+// What one look of 100 us was like.
+bool would_try(std::uint32_t requests, std::uint64_t serving_ns, std::uint32_t served) {
+  pace p;
+  const steady_clock::time_point begin{1h};
+  p.begin({0, 0}, begin);
+  REQUIRE_FALSE(p.look({requests, serving_ns, served}, begin + 100us));
+  return p.tries(begin + 100us);
 }
 
 }  // namespace
@@ -52,7 +61,7 @@ TEST_SUITE("executor") {
     CHECK(asked_here(t).serving_ns == 99'000);
   }
 
-  TEST_CASE("pace: who only serves tries now and then, and ever more seldom in vain") {
+  TEST_CASE("pace: who only serves tries now and then for a while, and ever more seldom in vain") {
     pace p;
     steady_clock::time_point now{1h};
     std::uint64_t serving_ns = 0;
@@ -68,9 +77,9 @@ TEST_SUITE("executor") {
     };
     p.begin({0, 0}, now);
     CHECK_FALSE(p.tries(now));  // nothing is known
+    auto tried = now;
     for (const auto pause : {0ms, 10ms, 20ms, 40ms, 80ms, 160ms, 160ms}) {
       CAPTURE(pause.count());
-      const auto tried = now;
       bool again = false;
       do {
         REQUIRE_FALSE(serve(200us, 1));
@@ -78,8 +87,17 @@ TEST_SUITE("executor") {
       } while (!again);
       CHECK(now - tried >= pause);
       CHECK(now - tried <= pause + 400us);
+      CHECK(p.trial_ends() == now + 500us);
+      tried = now;
+      REQUIRE_FALSE(serve(400us, 1));
+      CHECK(p.tries(now));
+      REQUIRE_FALSE(serve(100us, 1));
+      CHECK_FALSE(p.tries(now));
+    }
+    while (serve(200us, 1) || !p.tries(now)) {
     }
     CHECK(serve(200us, 200));  // it was right
+    CHECK(p.trial_ends() == now);
     const auto was_brisk = now;
     while (serve(200us, 1) || !p.tries(now)) {
     }
@@ -87,22 +105,26 @@ TEST_SUITE("executor") {
     CHECK(now - was_brisk <= 10ms + 400us);
   }
 
-  TEST_CASE("pace: who serves little, or long bodies, has nothing to try") {
+  TEST_CASE(
+      "pace: who does much beside serving and requests, or serves long bodies, has nothing to "
+      "try") {
+    CHECK(would_try(0, 75'000, 1000));
+    CHECK_FALSE(would_try(0, 74'999, 1000));
+    CHECK(would_try(50, 0, 0));
+    CHECK_FALSE(would_try(49, 0, 0));
+    CHECK(would_try(13, 74'000, 148));
+    CHECK_FALSE(would_try(12, 74'000, 148));
+    CHECK_FALSE(would_try(13, 74'000, 147));
+    CHECK_FALSE(would_try(0, 75'000, 149));
+  }
+
+  TEST_CASE("pace: what was seen long ago is nothing to try by") {
     pace p;
-    steady_clock::time_point now{1h};
-    p.begin({0, 0}, now);
-    now += 100us;
-    CHECK_FALSE(p.look({10, 74'000, 1000}, now));
-    CHECK_FALSE(p.tries(now));
-    now += 100us;
-    CHECK_FALSE(p.look({20, 174'000, 1199}, now));  // bodies too long
-    CHECK_FALSE(p.tries(now));
-    now += 100us;
-    CHECK_FALSE(p.look({20, 249'000, 1349}, now));
-    CHECK(p.tries(now));
-    now += 2ms;  // what was seen is old
-    CHECK_FALSE(p.look({30, 300'000, 1500}, now));
-    CHECK_FALSE(p.tries(now + 1s));
+    const steady_clock::time_point begin{1h};
+    p.begin({0, 0}, begin);
+    CHECK_FALSE(p.look({50, 0}, begin + 100us));
+    CHECK_FALSE(p.look({60, 0}, begin + 2ms));
+    CHECK_FALSE(p.tries(begin + 1s));
   }
 
   TEST_CASE("pace: a short look leaves the last judgement, and after a long one it begins anew") {

@@ -61,6 +61,7 @@ struct alignas(cache_line) thread_state {
   std::uint32_t served = 0;         // bodies that drains have run here, whoever asked; wraps
   std::uint64_t serving_ns = 0;     // that drains have taken here, as far as they looked at a clock
   std::uint64_t brisk_serving_ns = 0;     // the same, of those that were brisk: pace.hpp
+  std::int64_t tries_until_ns = 0;        // to be brisk; of the steady clock
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
   std::uint8_t contended = 0;  // turns in which it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
