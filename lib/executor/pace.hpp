@@ -11,7 +11,7 @@
 // where it asks again, and each request comes over from there, in a line that never ends: that takes 100 to 300 ns, and
 // where a line takes 150 ns from core to core up to 1000. Who does nothing but serve cannot be judged at all. So a
 // thread takes itself for brisk now and then, for as long as it takes to bring a thousand coroutines over and to run
-// each of them once there, which is slow too; others leave it alone meanwhile. Then it is judged by what it has; the
+// each of them once there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what it has; the
 // more often in vain, the longer until it tries again.
 #pragma once
 

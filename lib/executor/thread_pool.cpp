@@ -271,6 +271,7 @@ class pool_core {
 
   // Null: the pool stops and there is nothing left to do.
   job* search(worker& w) noexcept {
+    end_trial(w);
     sleepers_.begin_search();
     for (;;) {
       if (job* const j = look_round(w)) {
@@ -289,6 +290,12 @@ class pool_core {
       }
       if (sleepers_.has_ended()) return nullptr;
     }
+  }
+
+  // Who has nothing left to do may be handed something, and lie down beside it: then another one is woken, and helps.
+  static void end_trial(worker& w) noexcept {
+    here().tries_until_ns = 0;
+    w.note_work(here());
   }
 
   job* look_round(worker& w) noexcept {
