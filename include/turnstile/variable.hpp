@@ -55,8 +55,8 @@ struct variable_access;
 ///            other. A program whose reads must never wait holds a snapshot of the newest value
 /// Claims     inside a body that did not declare it in `uses`, the section held claims it when it is
 ///            touched
-/// Throws     exclusive_access_error at the touch, before anything is read or written; what T and the
-///            functions given throw; bad_alloc (never for small values);
+/// Throws     exclusive_access_error and device_mismatch_error at the touch, before anything is read or
+///            written; what T and the functions given throw; bad_alloc (never for small values);
 ///            std::logic_error if the function that changes a large value uses that variable itself
 /// Lifetime   snapshots may outlive the variable
 template <class T>
@@ -65,8 +65,9 @@ class variable {
   static_assert(std::copy_constructible<T>, "a value with a snapshot is copied to be changed");
 
  public:
-  explicit variable(T initial, std::string_view name = {})
-      : identity_(name), value_(std::move(initial)) {}
+  /// `name` is copied and stands in errors. A section on another device than `place` refuses it.
+  explicit variable(T initial, std::string_view name = {}, device place = device::any())
+      : identity_(name, place), value_(std::move(initial)) {}
   variable(const variable&) = delete;
   variable& operator=(const variable&) = delete;
 

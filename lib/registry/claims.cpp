@@ -124,14 +124,12 @@ struct claims_book {
   }
 
   // What the host owns may be used by bodies of a section on a GPU, but not by what they submit.
-  static void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
+  static void refuse_elsewhere(const section_core& s, const resource_ref& r, bool submits) {
     const device place = s.where();
     if (place.is_any()) return;
-    for (std::size_t i = 0; i != uses.size(); ++i) {
-      const device found = place_of(uses[i]);
-      if (found.is_any() || found == place || (found.is_host() && !submits)) continue;
-      throw device_mismatch_error("\"" + label(uses[i]) + "\"", place, found);
-    }
+    const device found = place_of(r);
+    if (found.is_any() || found == place || (found.is_host() && !submits)) return;
+    throw device_mismatch_error("\"" + label(r) + "\"", place, found);
   }
 
   static std::string label(const resource_identity& r, const void* at) {
@@ -258,7 +256,9 @@ namespace {
 
 TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, bool exclusive) {
   const std::lock_guard lock(claims_lock);
-  claims_book::refuse_elsewhere(s, uses, false);
+  for (std::size_t i = 0; i != uses.size(); ++i) {
+    claims_book::refuse_elsewhere(s, uses[i], false);
+  }
   for (std::size_t i = 0; i != uses.size(); ++i) {
     claims_book::refuse_conflict(s, uses[i], exclusive);
   }
@@ -276,6 +276,7 @@ TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, 
 TURNSTILE_COLD void claim_touched(const section_core& s, const resource_identity& r,
                                   bool exclusive) {
   const std::lock_guard lock(claims_lock);
+  claims_book::refuse_elsewhere(s, r, false);
   claims_book::refuse_conflict(s, r, exclusive);
   section_claims& mine = claims_book::record_of(s);
   claims_book::ask(mine, r, exclusive);
@@ -296,7 +297,9 @@ bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
 
 void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
   const std::lock_guard lock(claims_lock);
-  claims_book::refuse_elsewhere(s, uses, submits);
+  for (std::size_t i = 0; i != uses.size(); ++i) {
+    claims_book::refuse_elsewhere(s, uses[i], submits);
+  }
 }
 
 bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept {

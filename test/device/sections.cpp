@@ -516,6 +516,19 @@ TEST_CASE("what is in another place is refused before the body runs") {
     const resource r("momentum", device::cuda(1));
     expect_error(host.execute(plain, {.uses = r}), "\"momentum\" is on cuda:1");
   }
+  SUBCASE("a variable of a GPU in a section of the host, declared or touched") {
+    variable<int> v(1, "momentum", device::cuda(1));
+    expect_error(host.execute(plain, {.uses = v}), "\"momentum\" is on cuda:1");
+    expect_error(host.execute([&] {
+      v.assign(2);
+      ran = true;
+    }),
+                 "\"momentum\" is on cuda:1");
+    CHECK(*v.read() == 1);  // outside every section
+    variable<int> anywhere(1, "anywhere");
+    sync_wait(host.execute([&] { anywhere.assign(2); }));
+    CHECK(*anywhere.read() == 2);
+  }
   SUBCASE("a resource of another GPU") {
     const resource r("momentum", device::cuda(1));
     expect_error(gpu.execute(plain, {.uses = r}), "\"momentum\" is on cuda:1");
