@@ -6,8 +6,10 @@ namespace turnstile {
 
 namespace {
 
-[[noreturn]] void refuse_as_lost(detail::section_core& section) {
-  std::rethrow_exception(section.refusal(detail::section_core::admission::lost));
+using detail::section_core;
+
+[[noreturn]] void refuse(section_core& section, section_core::admission why) {
+  std::rethrow_exception(section.refusal(why));
 }
 
 }  // namespace
@@ -15,20 +17,21 @@ namespace {
 bool critical_section::arrive_if_idle(detail::section_core::place& line,
                                       std::source_location where) {
   if (core_.bound_elsewhere()) return false;
-  if (core_.is_lost()) refuse_as_lost(core_);
-  if (!core_.admit_if_empty()) return false;
+  if (core_.is_lost()) refuse(core_, section_core::admission::lost);
+  const section_core::admission admitted = core_.admit_if_empty();
+  if (admitted == section_core::admission::closed) refuse(core_, admitted);
+  if (admitted != section_core::admission::in) return false;
   switch (core_.try_arrive(line)) {
     case detail::arrival::owner:
       if (core_.is_lost()) {  // meanwhile
         core_.leave_unused(line);
-        refuse_as_lost(core_);
+        refuse(core_, section_core::admission::lost);
       }
       if (core_.watched()) core_.begin_tried({{}, where});
       return true;
     case detail::arrival::closed:
       core_.give_up_room();
-      core_.count_refusal();
-      throw section_closed(core_.label());
+      refuse(core_, section_core::admission::closed);
     default: break;
   }
   core_.give_up_room();

@@ -21,7 +21,10 @@ section_core::admission section_core::admit() noexcept {
   return limit()->may_wait() ? admission::outside : admission::full;
 }
 
-bool section_core::admit_if_empty() noexcept { return !limited() || limit()->enter_if_empty(); }
+section_core::admission section_core::admit_if_empty() noexcept {
+  if (!limited() || limit()->enter_if_empty()) return admission::in;
+  return closers() != nullptr ? admission::closed : admission::full;
+}
 
 std::exception_ptr section_core::refusal(admission why) noexcept {
   count_refusal();

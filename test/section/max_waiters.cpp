@@ -106,6 +106,25 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().executions == 40);
   }
 
+  TEST_CASE("max_waiters: tries are refused from when it begins to close, as by others") {
+    stage s;
+    critical_section cs(at_most(1, when_full::refuse));
+    section_guard guard = hold(cs);
+    CHECK_FALSE(cs.try_execute(nothing));
+    bool closed = false;
+    s.start([](critical_section& section, bool& over) -> task<> {
+      co_await section.close();
+      over = true;
+    }(cs, closed));
+    CHECK_THROWS_AS(cs.try_execute(nothing), section_closed);
+    CHECK_THROWS_AS(cs.try_lock(), section_closed);
+    CHECK(cs.statistics().refused == 2);
+    guard.unlock();
+    s.finish();
+    CHECK(closed);
+    CHECK_THROWS_AS(cs.try_execute(nothing), section_closed);
+  }
+
   TEST_CASE("max_waiters: outside they wait in order, and come in one by one") {
     stage s;
     critical_section cs(at_most(2, when_full::wait_outside));

@@ -147,7 +147,7 @@ class section_core : private job {
   enum class [[nodiscard]] admission : std::uint8_t { in, outside, full, closed, lost };
   admission admit() noexcept;
   // Only if nobody is in.
-  bool admit_if_empty() noexcept;
+  admission admit_if_empty() noexcept;
   std::exception_ptr refusal(admission why) noexcept;  // full, closed or lost; counted
   // Puts one in line, or outside, that arrived so and is pinned. True: it waits, and it and the section
   // may be gone. False: it was withdrawn meanwhile, and the caller brings its request back.
