@@ -82,7 +82,7 @@ access_list writes(const T&... things) {
 ///            took goes to on_unobserved_error. A body lives until it has ended
 class ordered_scope {
  public:
-  explicit ordered_scope(executor_ref executor = {}) : graph_(executor) {}
+  ordered_scope(executor_ref executor = {}) : graph_(executor) {}
   ordered_scope(const ordered_scope&) = delete;
   ordered_scope& operator=(const ordered_scope&) = delete;
 

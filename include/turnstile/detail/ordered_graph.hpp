@@ -129,7 +129,8 @@ branch<void> make_ordered(Body body) {
   }
 }
 
-class ordered_join : public join_awaiter {
+class [[nodiscard("nothing is waited for until the result is awaited")]] ordered_join
+    : public join_awaiter {
  public:
   ordered_join(ordered_graph& graph, const std::source_location& where) noexcept
       : join_awaiter(graph.ends(), where), graph_(&graph) {}
