@@ -101,13 +101,13 @@ class pace {
   }
 
  private:
-  // Little beside requests, or beside serving, and short bodies.
+  // Little beside requests, or beside serving, and short bodies, as far as it has seen any.
   bool may_try(const work_done& until_now, steady_clock::duration time,
                std::chrono::nanoseconds serving) const noexcept {
     const auto beside = time - serving;
     const std::uint32_t requests = until_now.requests - before_.requests;
     const std::uint32_t served = until_now.served - before_.served;
-    return (requests * most_beside >= beside || beside <= time / 4) &&
+    return (requests * most_beside >= beside || beside <= time / 4) && served != 0 &&
            served * longest_to_try >= serving;
   }
 

@@ -128,7 +128,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   const bool brisk = this_pace.look(asked_here(), left.begun());
   const bool tries = !brisk && this_pace.tries(left.begun());
   if (tries) here().tries_until_ns = this_pace.trial_ends().time_since_epoch().count();
-  if (brisk || tries) left.be_brisk();
+  if (brisk) left.be_brisk();
   done.keep_here(brisk || tries);
   while (r != nullptr) {
     if (has_tail_) [[unlikely]] {

@@ -110,8 +110,9 @@ TEST_SUITE("executor") {
       "try") {
     CHECK(would_try(0, 75'000, 1000));
     CHECK_FALSE(would_try(0, 74'999, 1000));
-    CHECK(would_try(50, 0, 0));
-    CHECK_FALSE(would_try(49, 0, 0));
+    CHECK(would_try(50, 0, 1));
+    CHECK_FALSE(would_try(49, 0, 1));
+    CHECK_FALSE(would_try(50, 0, 0));  // of whose bodies nothing is known
     CHECK(would_try(13, 74'000, 148));
     CHECK_FALSE(would_try(12, 74'000, 148));
     CHECK_FALSE(would_try(13, 74'000, 147));
@@ -122,8 +123,8 @@ TEST_SUITE("executor") {
     pace p;
     const steady_clock::time_point begin{1h};
     p.begin({0, 0}, begin);
-    CHECK_FALSE(p.look({50, 0}, begin + 100us));
-    CHECK_FALSE(p.look({60, 0}, begin + 2ms));
+    CHECK_FALSE(p.look({50, 0, 1}, begin + 100us));
+    CHECK_FALSE(p.look({60, 0, 2}, begin + 2ms));
     CHECK_FALSE(p.tries(begin + 1s));
   }
 
