@@ -11,8 +11,8 @@
 // where it asks again, and each request comes over from there, in a line that never ends: that takes 100 to 300 ns, and
 // where a line takes 150 ns from core to core up to 1000. Who does nothing but serve cannot be judged at all. So a
 // thread takes itself for brisk now and then, for as long as it takes to bring a thousand coroutines over and to run
-// each of them once there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what it has; the
-// more often in vain, the longer until it tries again.
+// each of them once there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what it
+// has; the more often in vain, the longer until it tries again.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
@@ -44,8 +44,7 @@ class pace {
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::milliseconds longest_look{1};
   static constexpr std::chrono::nanoseconds longest_to_try{500};  // of bodies: others wait long
-  static constexpr std::chrono::nanoseconds most_beside{
-      2000};  // a request; what comes over takes less
+  static constexpr std::chrono::nanoseconds most_beside{2000};    // a request that comes over
   static constexpr std::chrono::microseconds trial{500};
   static constexpr std::chrono::milliseconds shortest_pause{10};  // between trials
   static constexpr std::chrono::milliseconds longest_pause{160};

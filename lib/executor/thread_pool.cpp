@@ -64,9 +64,10 @@ idle_look devices() noexcept {
 
 // Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer.
 bool worth_helping(worker& thief, const worker& w) noexcept {
-  if (w.tries(steady_clock::now())) return false;
+  const auto now = steady_clock::now();
+  if (w.tries(now)) return false;
   pace& seen = thief.others[w.index].pace_there;
-  if (seen.is_outdated(steady_clock::now())) {
+  if (seen.is_outdated(now)) {
     const work_done before = w.work();
     seen.begin(before, steady_clock::now());
     spin_for(5us);

@@ -131,6 +131,9 @@ struct claims_book {
     if (found.is_any() || found == place || (found.is_host() && !submits)) return;
     throw device_mismatch_error("\"" + label(r) + "\"", place, found);
   }
+  static void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
+    for (std::size_t i = 0; i != uses.size(); ++i) refuse_elsewhere(s, uses[i], submits);
+  }
 
   static std::string label(const resource_identity& r, const void* at) {
     return r.name().empty() ? label(at) : std::string(r.name());
@@ -256,9 +259,7 @@ namespace {
 
 TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, bool exclusive) {
   const std::lock_guard lock(claims_lock);
-  for (std::size_t i = 0; i != uses.size(); ++i) {
-    claims_book::refuse_elsewhere(s, uses[i], false);
-  }
+  claims_book::refuse_elsewhere(s, uses, false);
   for (std::size_t i = 0; i != uses.size(); ++i) {
     claims_book::refuse_conflict(s, uses[i], exclusive);
   }
@@ -276,7 +277,7 @@ TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, 
 TURNSTILE_COLD void claim_touched(const section_core& s, const resource_identity& r,
                                   bool exclusive) {
   const std::lock_guard lock(claims_lock);
-  claims_book::refuse_elsewhere(s, r, false);
+  claims_book::refuse_elsewhere(s, resource_ref(r), false);
   claims_book::refuse_conflict(s, r, exclusive);
   section_claims& mine = claims_book::record_of(s);
   claims_book::ask(mine, r, exclusive);
@@ -297,9 +298,7 @@ bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
 
 void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
   const std::lock_guard lock(claims_lock);
-  for (std::size_t i = 0; i != uses.size(); ++i) {
-    claims_book::refuse_elsewhere(s, uses[i], submits);
-  }
+  claims_book::refuse_elsewhere(s, uses, submits);
 }
 
 bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
