@@ -111,14 +111,14 @@ void delegated_hold::end_body() noexcept {
 }
 
 void delegated_hold::hold() noexcept {
-  chain_frame*& top = here().chain;
+  chain_top& top = here().chain;
   static_cast<chain_frame&>(frame_) = frame_on(top, section_, &at_);
   below_ = std::exchange(top, &frame_);
 }
 
 // Guards that were taken meanwhile, and not given up, go with the fiber.
 void delegated_hold::let_go() noexcept {
-  chain_frame*& top = here().chain;
+  chain_top& top = here().chain;
   chain_frame* const after = std::exchange(top, below_);
   chain_frame* const left = after == &frame_ ? nullptr : cut_holds(after, &frame_);
   end_frame(frame_);

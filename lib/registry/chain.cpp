@@ -146,7 +146,7 @@ held_step step_of(std::string label, const site& at) {
 }
 
 chain_frame* innermost_frame() noexcept {
-  chain_frame*& top = here().chain;
+  chain_top& top = here().chain;
   while (top != nullptr && gone(*top)) {
     chain_frame* const below = share(top->parent);
     drop(top);
@@ -269,9 +269,9 @@ hold_frame* make_hold(const section_core& s, const site& at) {
 }
 
 void push_hold(hold_frame& h) noexcept {
-  chain_frame*& top = here().chain;
+  chain_top& top = here().chain;
   // The thread's share of the old top becomes the frame's.
-  h.parent = is_hold(top) ? innermost_frame() : top;
+  h.parent = is_hold(top) ? innermost_frame() : static_cast<chain_frame*>(top);
   h.mask = mask_of(h.section) | (top == nullptr ? 0 : top->mask);
   h.shares.store(2, relaxed);  // nobody else knows it yet
   top = &h;

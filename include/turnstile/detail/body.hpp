@@ -65,7 +65,7 @@ TURNSTILE_INLINE chain_frame* run_held(thread_state& t, chain_frame* before,
                                        const section_core& section, chain_frame* requester,
                                        const site& at, F&& f) noexcept {
   body_frame frame{{frame_on(requester, &section, &at)}};
-  chain_frame*& top = t.chain;
+  chain_top& top = t.chain;
   top = &frame;
   f();
   chain_frame* const after = std::exchange(top, before);
