@@ -54,10 +54,17 @@ std::uint16_t keeper::number() const noexcept {
   return static_cast<std::uint16_t>(this - keepers + 1);
 }
 
+bool keeper::may_keep() const noexcept {
+  return section_.load(relaxed) == nullptr && word_.load(acquire) % states == free;  // K7
+}
+
 void keeper::keep(section_core& s, std::uint64_t executions) noexcept {
   const std::uint64_t epoch = word_.load(relaxed) / states + 1;
-  since_.store(executions, relaxed);
+  const std::uint64_t now = bodies();
+  counts_.store(&s, relaxed);
+  since_.store(executions * one_body - now, release);  // K6
   section_.store(&s, relaxed);
+  bodies_.store(now + inside, release);   // K5
   word_.store(in(epoch, kept), release);  // K3
 }
 
@@ -66,22 +73,28 @@ bool keeper::change(std::uint64_t epoch, state from, state to) noexcept {
   return word_.compare_exchange_strong(seen, in(epoch, to), relaxed, relaxed);
 }
 
-section_core* keeper::forget() noexcept {
+section_core* keeper::take_back() noexcept {
   const std::uint64_t epoch = word_.load(relaxed) / states;  // only its thread begins another one
-  const bool mine = change(epoch, wanted, taken);
-  section_core* const s = const_cast<section_core*>(section_.load(relaxed));
-  open_.store(nullptr, release);  // K5
+  return change(epoch, wanted, taken) ? kept_section() : nullptr;
+}
+
+void keeper::forget() noexcept {
   section_.store(nullptr, relaxed);
-  word_.store(in(epoch, free), release);  // K5
-  return mine ? s : nullptr;
+  free_word(word_.load(relaxed) / states);
+  bodies_.store(ended_bodies(), relaxed);  // not before: see Dangers
+}
+
+void keeper::forget_taken() noexcept {
+  section_.store(nullptr, relaxed);
+  bodies_.store(ended_bodies(), relaxed);
 }
 
 section_core* keeper::give_up() noexcept {
-  section_core* const s = const_cast<section_core*>(section_.load(relaxed));
+  section_core* const s = kept_section();
   if (s == nullptr) return nullptr;
   const std::uint64_t epoch = word_.load(relaxed) / states;
   if (change(epoch, kept, given) || change(epoch, wanted, given)) return s;
-  static_cast<void>(forget());
+  forget_taken();
   return nullptr;
 }
 
@@ -96,16 +109,27 @@ keeper::sight keeper::seen_by(const section_core& s) noexcept {
   return {this, &s, word / states};
 }
 
-keeper::revoked keeper::revoke(const sight& seen) noexcept {
+keeper::revoked keeper::revoke(sight& seen) noexcept {
   keeper& k = *seen.by;
   std::uint64_t word = in(seen.epoch, kept);
   if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), relaxed, relaxed) &&
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }
-  if (&k != here().keeps) heavy_fence();                              // K1
-  if (k.open_.load(acquire) != seen.section) return revoked::inside;  // K2, K5
+  if (&k != here().keeps) heavy_fence();                 // K1
+  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5
+  if ((bodies & inside) != 0) return revoked::inside;
+  seen.executions = (k.since_.load(relaxed) + bodies) / one_body;
   return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;
+}
+
+void keeper::counted(const sight& taken) noexcept { taken.by->free_word(taken.epoch); }
+
+std::uint64_t keeper::executions_of(const section_core& s) const noexcept {
+  const std::uint64_t since = since_.load(acquire);              // K6
+  const std::uint64_t bodies = bodies_.load(acquire) & ~inside;  // K6
+  const bool same = counts_.load(relaxed) == &s && since_.load(relaxed) == since;
+  return same ? (since + bodies) / one_body : 0;
 }
 
 std::uint32_t keeper::count_turns(const section_core& s, std::uint64_t executions) noexcept {
@@ -122,13 +146,16 @@ keeper* keeper_of_this_thread() noexcept {
   static thread_local end_of_keeper until_it_ends;
   if (keeps_no_more || !light_fence_is_light()) return nullptr;
   keeper* const k = spare.take();
-  if (k != nullptr) mine.keeps = k;
+  if (k != nullptr) mine.turn_to(*k);
   return k;
 }
 
 void end_keeping() noexcept {
-  keeper* const k = std::exchange(here().keeps, &keeps_nothing);
-  if (k != &keeps_nothing) spare.put(*k);
+  thread_state& mine = here();
+  keeper& k = *mine.keeps;
+  if (&k == &keeps_nothing) return;
+  mine.turn_to(keeps_nothing);
+  spare.put(k);
 }
 
 }  // namespace turnstile::detail

@@ -10,9 +10,12 @@
 
 namespace turnstile::detail {
 
-// By the owner, for the last time as what it was kept for; or for whoever takes it.
-void section_core::judge_keeping(std::uint64_t since) noexcept {
-  if (executions_.load(relaxed) - since < keeping::worth_it) {
+// By the owner, for the last time as what it was kept for; or for whoever takes it: with what its keeper has counted
+// there are so many.
+void section_core::count_kept(std::uint64_t executions) noexcept {
+  const std::uint64_t before = executions_.load(relaxed);
+  executions_.store(executions, relaxed);
+  if (executions - before < keeping::worth_it) {
     patience_ =
         static_cast<std::uint8_t>(std::min<unsigned>(patience_ + 2u, keeping::most_patience));
   } else if (patience_ != 0) {
@@ -38,9 +41,11 @@ bool section_core::is_coming_back() noexcept {
   // The line of its patience is not touched by who comes but now and then.
   const std::uint32_t turns = k->count_turns(*this, executions_.load(relaxed));
   if (turns == 0 || turns < 1u << patience_) return false;
-  if (!k->keeps_something()) return true;
-  give_up_kept();
-  return false;
+  if (k->keeps_something()) {
+    give_up_kept();
+    return false;
+  }
+  return k->may_keep();
 }
 
 // False: somebody has come meanwhile.
@@ -49,11 +54,11 @@ bool section_core::keep(place p) noexcept {
   k.keep(*this, executions_.load(relaxed));
   kept_by_.store(k.number(), relaxed);
   if (!ring_.keep(p, mine_)) {
-    static_cast<void>(k.forget());  // the caller is the owner in any case
+    k.forget();  // the caller is the owner in any case
     return false;
   }
   const bool is_special = special_.load(seq_cst) != 0;  // K4
-  if (!k.leave(*this)) {
+  if (!k.leave(k.ended_bodies())) {
     stop_keeping(k);
   } else if (is_special) {
     give_up_kept();
@@ -63,22 +68,21 @@ bool section_core::keep(place p) noexcept {
 
 // The calling thread goes on with it, as at any end.
 void section_core::stop_keeping(keeper& k) noexcept {
-  const std::uint64_t since = k.kept_since();
-  section_core* const s = k.forget();
-  if (s == nullptr) return;
-  s->judge_keeping(since);
+  section_core* const s = k.take_back();
+  if (s == nullptr) return k.forget_taken();
+  s->count_kept(k.executions());
+  k.forget();
   if (!s->ring_.let_go(s->mine_)) s->serve_next();
 }
 
 // It is about something else, so who has come is served elsewhere.
 void section_core::give_up_kept() noexcept {
   keeper& k = *here().keeps;
-  const std::uint64_t since = k.kept_since();
   section_core* const s = k.give_up();
   if (s == nullptr) return;
-  s->judge_keeping(since);
+  s->count_kept(k.executions());
   s->let_go_kept();
-  static_cast<void>(k.forget());
+  k.forget();
 }
 
 // By the owner. No user's code runs within this call.
@@ -98,15 +102,16 @@ keeper::sight section_core::seen_kept() const noexcept {
 }
 
 // True: the caller owns the section, and no keeper has it any more. It may be gone otherwise.
-bool section_core::take_from(const keeper::sight& seen) noexcept {
+bool section_core::take_from(keeper::sight& seen) noexcept {
   if (!seen || keeper::revoke(seen) != keeper::revoked::taken) return false;
-  judge_keeping(seen.by->kept_since());
+  count_kept(seen.executions);
+  keeper::counted(seen);
   return true;
 }
 
 after_publish section_core::publish_in_ring(request& r, place p, bool last) noexcept {
   ++here().to_be_served;
-  const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+  keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what = last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
   if (what != after_publish::nothing || !take_from(seen)) return what;
@@ -114,7 +119,8 @@ after_publish section_core::publish_in_ring(request& r, place p, bool last) noex
 }
 
 void section_core::take_away_kept() noexcept {
-  if (take_from(seen_kept())) let_go_kept();
+  keeper::sight seen = seen_kept();
+  if (take_from(seen)) let_go_kept();
 }
 
 // It is idle if its keeper is not inside.
@@ -126,9 +132,12 @@ arrival section_core::try_arrive_kept(place& p) noexcept {
 // Who is inside breaks the contract, which the caller finds.
 void section_core::end_kept() noexcept {
   while (ring_.is_kept()) {
-    const keeper::sight seen = seen_kept();
+    keeper::sight seen = seen_kept();
     switch (seen ? keeper::revoke(seen) : keeper::revoked::over) {
-      case keeper::revoked::taken: static_cast<void>(ring_.let_go(mine_)); return;
+      case keeper::revoked::taken:
+        keeper::counted(seen);
+        static_cast<void>(ring_.let_go(mine_));
+        return;
       case keeper::revoked::inside: return;
       case keeper::revoked::over: pause();  // it is just being given up
     }
@@ -138,7 +147,13 @@ void section_core::end_kept() noexcept {
   }
 }
 
-// Only to be shown.
+// Only to be shown, both.
+std::uint64_t section_core::executions() const noexcept {
+  const std::uint64_t counted = executions_.load(relaxed);
+  const std::uint16_t n = kept_by_.load(relaxed);
+  return n == 0 ? counted : std::max(counted, keeper::numbered(n).executions_of(*this));
+}
+
 bool section_core::is_kept_unused() const noexcept {
   return ring_.is_kept() && !keeper::numbered(kept_by_.load(relaxed)).is_inside();
 }

@@ -158,7 +158,7 @@ section_statistics section_core::statistics() const noexcept {
   const std::size_t pending = closed ? 0 : std::max(ring_.pending(), unused) - unused;
   const std::size_t most = ring_.most_pending();
   section_statistics s;
-  s.executions = executions_.load(relaxed);
+  s.executions = executions();
   if (const extras* const e = given()) s.refused = e->refused.load(relaxed);
   s.held = pending != 0;
   s.waiters = pending <= not_waiting ? 0 : pending - not_waiting;

@@ -18,10 +18,11 @@
  *            is handed back, or was withdrawn; what the thread asks for once it may know that
  *            somebody is queued runs behind that; nobody goes in the short way once it may know that
  *            the section is special; nobody touches a section that is gone, which it may be as soon as
- *            the last body's result is handed back; it is idle then, and no longer kept
+ *            the last body's result is handed back; it is idle then, and no longer kept; each body is
+ *            counted, and what the thread has run is so when it goes on
  *
  * Ablations  each must fail
- *   NO_HEAVY_FENCE         whoever wants it sees an old `open`
+ *   NO_HEAVY_FENCE         whoever wants it sees an old `outside`
  *   ENTER_DOES_NOT_LOOK    the thread goes into what was taken away
  *   LEAVE_DOES_NOT_LOOK    nobody serves whoever saw it inside
  *   ALWAYS_TAKES           nobody looks whether it is inside
@@ -37,9 +38,12 @@
  *   KEEP_BY_STORE          the bit set by a load and a store: an arrival between is lost
  *   KEEP_IGNORES_SPECIAL   no look at what is special after the bit was set
  *   SPECIAL_TAKES_NOTHING  no look at the bit after the section was made special
+ *   COUNTS_NOTHING         who takes it does not add what its thread has run
+ *   COUNT_IS_FORGOTTEN     what the thread has run is not counted any more when it finds that it was taken, and
+ *                          not yet in the section
  *   END_AT_ONCE            the section ends while its thread gives it up
- *   FORGETS_FIRST          the thread forgets what it gives up before it has left it: the end takes
- *                          `open` for a body that runs
+ *   WITHDRAW FORGETS_FIRST the thread forgets what it gives up before it has left it: the end does not wait
+ *                          for that
  *   WITHDRAW END_AT_BIT    the end waits for the bit only: the thread still passes over who was
  *                          withdrawn
  */
@@ -68,13 +72,18 @@
 #define IN(e, state) ((e) * 8 + (state))
 #define state_of(w) ((w) % 8)
 
-/* in the buffer: a value of `open`, a word, as epochs begin with 1, or that the last request is over */
+/* in the buffer: a value of `outside`, that it is 1 after one more body, a word, as epochs begin with 1, or that
+   the last request is over */
 #define RETURNED 2
+#define ENDED 3
 
 /* the keeper */
-bool open_;
+bool outside = true; /* the number of bodies is even */
 byte word;
-chan buffer = [3] of { byte };
+byte counted; /* the bodies that it counts */
+byte since; /* executions of the section when it was kept, less that, mod 256 */
+byte executions; /* of the section, less what its keeper has counted */
+chan buffer = [4] of { byte };
 
 /* the section */
 byte ticket, pending;
@@ -86,7 +95,7 @@ byte head;   /* private to the owner */
 /* ghost */
 byte request_of[R];
 byte owner = NOBODY;
-byte ran, withdrawn, back;
+byte ran, n_ran, withdrawn, back;
 byte last;
 byte told;    /* who may be known to be queued */
 byte must[K]; /* who was, when the thread asked */
@@ -104,8 +113,9 @@ inline own() {
 inline apply(v) {
   if
   :: v == RETURNED -> back = back | BIT(K - 1)
-  :: v < RETURNED -> open_ = v
-  :: v > RETURNED -> word = v
+  :: v == ENDED -> counted++; outside = true
+  :: v < RETURNED -> outside = v
+  :: v > ENDED -> word = v
   fi
 }
 
@@ -126,6 +136,7 @@ inline body(r) {
   :: else
   fi;
   ran = ran | BIT(r);
+  n_ran++;
   last = r
 }
 
@@ -140,6 +151,7 @@ inline serve() {
           if
           :: (withdrawn & BIT(request_of[head])) == 0 ->
              body(request_of[head]);
+             executions++;
              done = done | BIT(request_of[head])
           :: else
           fi;
@@ -206,7 +218,7 @@ inline revoke() {
 #ifdef ALWAYS_TAKES
      left = true;
 #else
-     left = open_;
+     atomic { left = outside; n_counted = counted };
 #endif
      if
      :: !left -> atomic { got = KEPT; seen = 0 }
@@ -215,17 +227,24 @@ inline revoke() {
         left = (word == IN(seen, WANTED));
         atomic {
           if
-          :: left -> word = IN(seen, TAKEN); own()
+          :: left -> word = IN(seen, TAKEN); own(); got = TAKEN
 #else
         atomic {
           if
           :: word == IN(seen, WANTED) -> word = IN(seen, TAKEN); own()
 #endif
-          :: else -> got = FREE
+          :: else -> got = FREE; seen = 0
           fi;
-          left = false;
-          seen = 0
-        }
+          left = false
+        };
+        if
+        :: got == TAKEN ->
+#ifndef COUNTS_NOTHING
+           atomic { mine(); executions = since + n_counted; n_counted = 0 };
+#endif
+           atomic { word = IN(seen, FREE); seen = 0; n_counted = 0 }
+        :: else -> n_counted = 0
+        fi
      fi
   fi
 }
@@ -293,40 +312,49 @@ inline arrive(r) {
   fi
 }
 
-/* left: it is wanted, and the thread has taken it. */
-inline forget(was_owner) {
+/* left: it was wanted, and the thread has taken it. */
+inline take_back() {
 #ifdef FORGET_TAKES_NOTHING
   skip;
 #elif defined(FORGET_BY_STORE)
   left = (word == IN(e, WANTED));
   if
-  :: left -> atomic { flush(); word = IN(e, TAKEN); if :: !was_owner -> own() :: else fi }
+  :: left -> atomic { flush(); word = IN(e, TAKEN); own() }
   :: else
-  fi;
+  fi
 #else
   atomic {
     flush();
     if
-    :: word == IN(e, WANTED) ->
-       word = IN(e, TAKEN);
-       left = true;
-       if
-       :: !was_owner -> own()
-       :: else
-       fi
+    :: word == IN(e, WANTED) -> word = IN(e, TAKEN); left = true; own()
     :: else
     fi
-  };
+  }
 #endif
-  atomic { nfull(buffer) -> buffer!0; has = false };
-  atomic { nfull(buffer) -> buffer!IN(e, FREE); keeps = false }
+}
+
+inline forget_taken() {
+  if
+  :: has -> atomic { keeps = false; has = false }
+  :: else -> atomic { nfull(buffer) -> buffer!1; keeps = false }
+  fi
+}
+
+inline forget() {
+  atomic { nfull(buffer) -> buffer!IN(e, FREE) };
+  forget_taken()
+}
+
+/* By the owner: what the number counts, which nobody else changes. */
+inline count() {
+  atomic { flush(); mine(); executions = since + counted }
 }
 
 inline stop_keeping() {
-  forget(false);
+  take_back();
   if
-  :: left -> left = false; let_go()
-  :: else
+  :: left -> left = false; count(); forget(); let_go()
+  :: else -> forget_taken()
   fi
 }
 
@@ -335,14 +363,13 @@ inline give_up() {
   atomic {
     flush();
     if
-    :: word == IN(e, KEPT) -> word = IN(e, TAKEN); own(); took = true
+    :: word == IN(e, KEPT) || word == IN(e, WANTED) -> word = IN(e, GIVEN); own(); took = true
     :: else
     fi
   };
-  forget(took);
   if
-  :: took || left -> took = false; left = false; let_go()
-  :: else
+  :: took -> took = false; count(); forget(); let_go()
+  :: else -> forget_taken()
   fi
 #else
   atomic {
@@ -353,16 +380,15 @@ inline give_up() {
     fi
   };
   if
-  :: took -> took = false; let_go()
-  :: else
-  fi;
-  forget(false)
+  :: took -> took = false; count(); let_go(); forget()
+  :: else -> forget_taken()
+  fi
 #endif
 }
 
 /* By the thread, which is inside. */
-inline leave() {
-  atomic { nfull(buffer) -> mine(); owner = NOBODY; buffer!1; has = true };
+inline leave(out) {
+  atomic { nfull(buffer) -> mine(); owner = NOBODY; buffer!out; has = true };
 #ifdef LEAVE_TOUCHES_SECTION
   alive();
 #endif
@@ -375,7 +401,7 @@ inline leave() {
 }
 
 proctype keeping_thread() {
-  byte asked, r, n, p, v, e, seen, got, done;
+  byte asked, r, n, p, v, e, seen, got, done, n_counted, shortly, known;
   bool has, keeps, took, left, kept_then, knows;
 again:
   if
@@ -416,23 +442,24 @@ runs:
   :: true
   fi;
   atomic { body(r) };
-  leave();
+  shortly++;
+  leave(ENDED);
   if
-  :: n != 0 -> (back & BIT(n)); n = 0
+  :: n != 0 -> (back & BIT(n)); n = 0; known++
   :: else
   fi;
   goto answered;
 asks:
   atomic { flush(); arrive(r) };
   if
-  :: owner == _pid -> atomic { body(r); head = p + 1 }
+  :: owner == _pid -> atomic { body(r); executions++; head = p + 1 }
   :: else ->
      publish();
      (back & BIT(r));
      goto answered
   fi;
   if
-  :: !special && !keeps -> goto keep
+  :: atomic { !special && !keeps -> flush(); state_of(word) == FREE -> goto keep }
   :: true
   fi;
 ends:
@@ -457,6 +484,7 @@ keep:
 #else
   e++;
 #endif
+  atomic { nfull(buffer) -> mine(); since = executions - counted; buffer!0 };
   atomic { nfull(buffer) -> buffer!IN(e, KEPT); keeps = true };
 #ifdef KEEP_BY_STORE
   atomic { flush(); mine(); left = (pending == 1 && ticket == p + 1) };
@@ -478,17 +506,25 @@ keep:
 #else
   atomic { mine(); took = special };
 #endif
-  leave();
+  leave(1);
   if
   :: took && keeps -> took = false; give_up()
   :: else -> took = false
   fi;
   goto answered;
 not_kept:
-  forget(true);
-  left = false;
+  forget();
   goto ends;
 answered:
+  atomic {
+    known++;
+    /* what its statistics say: since and shortly, also before that gets out of the buffer */
+#ifdef COUNT_IS_FORGOTTEN
+    assert(executions >= known || (keeps && since + shortly >= known));
+#else
+    assert(executions >= known || (e != 0 && since + shortly >= known));
+#endif
+  };
   if
   :: r == K - 1 -> buffer!RETURNED
   :: else
@@ -498,7 +534,7 @@ ended:
 }
 
 proctype other(byte id) {
-  byte i, p, v, seen, got, done;
+  byte i, p, v, seen, got, done, n_counted;
   bool left, kept_then;
   do
   :: i < J ->
@@ -525,7 +561,7 @@ proctype other(byte id) {
 
 /* K4: what makes the section special. */
 proctype special_maker() {
-  byte v, seen, got, done;
+  byte v, seen, got, done, n_counted;
   bool left;
   atomic { alive(); special = true };
 #ifndef SPECIAL_TAKES_NOTHING
@@ -550,7 +586,7 @@ proctype special_maker() {
 }
 
 proctype destroyer() {
-  byte v, seen, got, done;
+  byte v, seen, got, done, n_counted;
   bool left;
   ((ran | withdrawn) == ALL && (back & BIT(last)) && special_over);
   do
@@ -576,6 +612,7 @@ proctype destroyer() {
 #endif
   atomic {
     assert(pending == 0 && !kept && owner == NOBODY && (told & ~(ran | withdrawn)) == 0);
+    assert(executions == n_ran);
     gone = true
   }
 }

@@ -212,8 +212,42 @@ TEST_SUITE("keeping") {
             for (unsigned i = 0; i <= detail::bodies_in_a_turn; ++i) ask(b);
           },
           {[&] { a.reset(); }});
+      if (!here().keeps->keeps_something()) {  // who ends it had taken it, and had not counted
+        for (unsigned i = 0; i != detail::bodies_in_a_turn; ++i) ask(b);
+      }
       require(here().keeps->keeps_something(), "the other one is not kept");
     });
+  }
+
+  TEST_CASE("keeping: what has run is counted while somebody takes it away") {
+    holds(
+        [] {
+          critical_section a({.ring_capacity = 1});
+          critical_section b({.ring_capacity = 1});
+          keep(a);
+          come_close(b);
+          const std::uint64_t before = a.statistics().executions;
+          const auto has_at_least = [&](std::uint64_t n) {
+            require(a.statistics().executions >= before + n, "what has run is not counted");
+          };
+          beside(
+              [&] {
+                ask(a);
+                has_at_least(1);
+                ask(b);  // if a is still its own, it is given up
+                has_at_least(1);
+                for (unsigned i = 0; i != detail::bodies_in_a_turn; ++i) ask(b);
+                has_at_least(1);
+              },
+              {[&] {
+                ask(a);
+                has_at_least(1);
+              }});
+          require(a.statistics().executions == before + 2, "it is counted wrongly");
+          for (unsigned i = 0; i != detail::bodies_in_a_turn; ++i) ask(b);
+          require(here().keeps->keeps_something(), "nothing is kept any more");
+        },
+        {.most = {2, 1}});
   }
 
   TEST_CASE("keeping: it is given up for another section while others ask for it") {

@@ -1052,10 +1052,12 @@ rule("who holds does not look whether somebody came",
      "if (word_.compare_exchange_strong(seen, held_now(), acq_rel, relaxed)) return true;",
      "word_.exchange(held_now(), acq_rel);\n  return true;",
      reason=survivors.CAME)
+ANNOUNCE = """do {
+    said = is_held(seen) ? 0 : came;
+  } while (!word_.compare_exchange_weak(seen, said, acq_rel, relaxed));  // T1, T2
+  """
 rule("who submits does not take the held section",
-     "} while (!word_.compare_exchange_weak(seen, said, acq_rel, relaxed));  // T1, T2\n"
-     "  return is_held(seen);",
-     "} while (!word_.compare_exchange_weak(seen, said, acq_rel, relaxed));\n  return false;")
+     ANNOUNCE + "return is_held(seen);", ANNOUNCE + "return false;")
 rule("who is told does not take the held section",
      "do {\n    to = is_for_caller(seen) ? 0 : seen;\n"
      "  } while (!word_.compare_exchange_weak(seen, to, acq_rel, relaxed));  // T1, T3\n"
@@ -1108,16 +1110,16 @@ JUST_KEPT = ("keeping: *just when*", "keeping:*")
 WANTED = ("keeping: its times*", "keeping:*")
 
 rule = rules_of("include/turnstile/detail/keeper.hpp", KEPT)
-OUT, FENCE, LOOK = ("open_.store(nullptr, relaxed);\n    ",
-                    "lightest_fence();                     // K1\n    ",
-                    "return is_kept(word_.load(relaxed));  // relaxed: its own")
+OUT, FENCE, LOOK = ("bodies_.store(now + inside, release);  // K5\n    ",
+                    "lightest_fence();                      // K1\n    ",
+                    "return is_kept(word_.load(relaxed));   // relaxed: its own")
 ENTER = OUT + FENCE + LOOK.split("  //")[0].rstrip()
 SEEN = "const bool mine = is_kept(word_.load(relaxed));\n"
 rule("who enters does not look whether it is wanted", FENCE + LOOK.split("  //")[0].rstrip(), "return true;")
 rule("no fence between entering and looking", ENTER, OUT + LOOK.split("  //")[0].rstrip())
 rule("looks whether it is wanted, then enters", ENTER, SEEN + OUT + FENCE + "return mine;")
-BACK = "open_.store(&s, release);  // K2\n    "
-FENCE_OUT = "lightest_fence();          // K1\n    "
+BACK = "bodies_.store(then, release);  // K2\n    "
+FENCE_OUT = "lightest_fence();              // K1\n    "
 LEAVE = BACK + FENCE_OUT + "return is_kept(word_.load(relaxed));"
 rule("who leaves does not look whether it is wanted", LEAVE, BACK + "\nreturn true;")
 rule("no fence between leaving and looking", LEAVE, LEAVE.replace(FENCE_OUT, ""))
@@ -1132,47 +1134,58 @@ rule("it is taken by store",
      "word_.store(in(epoch, to), release);\nreturn true;", STAYS_AWAY)
 rule("its thread does not take what is wanted", "change(epoch, wanted, taken)",
      "(static_cast<void>(epoch), false)")
-rule("what was given up stays open", "open_.store(nullptr, release);  // K5\n  "
-     "section_.store(nullptr, relaxed);", "section_.store(nullptr, relaxed);", GIVEN_UP,
-     reason="who finds it open, to enter or to take it, finds in the word that it is not kept")
+FREE_WORD = "free_word(word_.load(relaxed) / states);"
+OUTSIDE = "bodies_.store(ended_bodies(), relaxed);"
+rule("who forgets while it is inside says first that it is not", f"{FREE_WORD}\n  {OUTSIDE}",
+     OUTSIDE + FREE_WORD, JUST_KEPT,
+     reason="it takes somebody without a place in line who saw an earlier keeping, and one who arrives just when it "
+            "is kept again: no scenario has both")
+COUNTED = ("keeping: what has run is counted*", "keeping:*")
+rule("another section is kept before what ran is counted", "word_.load(acquire) % states == free",
+     "true", COUNTED)
+rule("what ran is not the section's any more when its thread looks",
+     "section_.store(nullptr, relaxed);\n  bodies_.store(ended_bodies(), relaxed);",
+     "section_.store(nullptr, relaxed);\n  counts_.store(nullptr, relaxed);\n"
+     "  bodies_.store(ended_bodies(), relaxed);", COUNTED)
 rule("what is wanted while it is given up is nobody's",
      "change(epoch, kept, given) || change(epoch, wanted, given)", "change(epoch, kept, given)",
-     GIVEN_UP)
+     GIVEN_UP, reason="who wants it is on the way, and takes it: only later")
 rule("who gives it up says so by taking it",
      "change(epoch, kept, given) || change(epoch, wanted, given)",
      "change(epoch, kept, taken) || change(epoch, wanted, taken)", GIVEN_UP)
 rule("who wants it has no fence before the look", "if (&k != here().keeps) heavy_fence();", ";")
 rule("who wants it does not look whether somebody is inside",
-     "k.open_.load(acquire) != seen.section", "false")
+     "(bodies & inside) != 0", "false")
 REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), relaxed, relaxed) &&
       word != in(seen.epoch, wanted)) {
     return revoked::over;
   }
-  if (&k != here().keeps) heavy_fence();                              // K1
+  if (&k != here().keeps) heavy_fence();                 // K1
 """
-IS_INSIDE = "  if (k.open_.load(acquire) != seen.section) return revoked::inside;"
-rule("looks whether somebody is inside, then wants it", REVOKE + IS_INSIDE,
-     "const bool was_open = k.open_.load(acquire) == seen.section;\n" + REVOKE
-     + "  if (!was_open) return revoked::inside;")
+BODIES = "  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5\n"
+TAKE = """  if ((bodies & inside) != 0) return revoked::inside;
+  seen.executions = (k.since_.load(relaxed) + bodies) / one_body;
+  return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;"""
+rule("looks whether somebody is inside, then wants it", REVOKE + BODIES + TAKE, BODIES + REVOKE + TAKE)
 
 rule = rules_of("lib/strand/keeping.cpp", KEPT)
 rule("inside of one section another one is kept", "k == nullptr || k->is_inside()", "k == nullptr",
      ("keeping: within*", "keeping:*"))
-rule("what is kept already is not given up", "give_up_kept();\n  return false;", "return true;",
+rule("what is kept already is not given up", "give_up_kept();\n    return false;", "return true;",
      GIVEN_UP)
 NUMBER = "kept_by_.store(k.number(), relaxed);\n  "
 LINE = """if (!ring_.keep(p, mine_)) {
-    static_cast<void>(k.forget());  // the caller is the owner in any case
+    k.forget();  // the caller is the owner in any case
     return false;
   }"""
 rule("the section says that it is kept, then by whom", NUMBER + LINE, LINE + "\n" + NUMBER,
      JUST_KEPT)
 rule("who could not keep it stays inside",
-     "static_cast<void>(k.forget());  // the caller is the owner in any case", ";", JUST_KEPT)
+     "k.forget();  // the caller is the owner in any case", ";", JUST_KEPT)
 rule("who keeps it does not look again what else it has to do",
      "special_.load(seq_cst) != 0", "false", ("keeping: *just when it is kept", *WANTED))
-rule("who keeps it does not look whether it is wanted already", "!k.leave(*this)",
-     "(static_cast<void>(k.leave(*this)), false)", JUST_KEPT)
+rule("who keeps it does not look whether it is wanted already", "!k.leave(k.ended_bodies())",
+     "(static_cast<void>(k.leave(k.ended_bodies())), false)", JUST_KEPT)
 rule("who takes its own back does not serve",
      "if (!s->ring_.let_go(s->mine_)) s->serve_next();",
      "static_cast<void>(s->ring_.let_go(s->mine_));")
@@ -1182,7 +1195,7 @@ rule("what is given up is not passed on to who waits", "if (ring_.let_go(mine_))
      "{ static_cast<void>(ring_.let_go(mine_)); return; }", GIVEN_UP)
 rule("who is queued does not want it", "what != after_publish::nothing || !take_from(seen)",
      "(static_cast<void>(seen), true)", STAYS_AWAY)
-PUBLISH = """const keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+PUBLISH = """keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what = last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
 """
@@ -1190,8 +1203,9 @@ TAKES = """  if (what != after_publish::nothing || !take_from(seen)) return what
   return ring_.let_go(mine_) ? what : after_publish::take_over;"""
 rule("looks whose it is when its request is there already", PUBLISH + TAKES,
      PUBLISH.split("\n", 2)[2]
-     + "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
-       "!take_from(seen_kept())) return what;\n" + TAKES.split("\n", 1)[1],
+     + "keeper::sight late;\n"
+       "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
+       "(late = seen_kept(), !take_from(late))) return what;\n" + TAKES.split("\n", 1)[1],
      ("keeping: * does not come back", "keeping:*"))
 rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
      "after_publish::take_over", STAYS_AWAY)
@@ -1199,11 +1213,29 @@ rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive
      "return ring_.try_arrive(p);", ("keeping: *try*", "keeping:*"))
 rule("the end does not wait for who gives it up",
      "while (keeper::numbered(n).gives()) pause();", "", GIVEN_UP)
-rule("the end does not take it", "static_cast<void>(ring_.let_go(mine_)); return;", "return;",
-     GIVEN_UP)
+ENDED = """keeper::counted(seen);
+        static_cast<void>(ring_.let_go(mine_));
+        return;"""
+rule("the end does not take it", ENDED,
+     ENDED.replace("static_cast<void>(ring_.let_go(mine_));\n        ", ""), GIVEN_UP)
+COUNT = "s->count_kept(k.executions());\n  "
 rule("who gives it up forgets it before it lets it go",
-     "s->judge_keeping(since);\n  s->let_go_kept();\n  static_cast<void>(k.forget());",
-     "static_cast<void>(k.forget());\n  s->judge_keeping(since);\n  s->let_go_kept();", GIVEN_UP)
+     COUNT + "s->let_go_kept();\n  k.forget();", COUNT + "k.forget();\n  s->let_go_kept();", GIVEN_UP)
+rule("who takes it back does not count", COUNT + "k.forget();", "k.forget();", COUNTED)
+rule("who gives it up does not count", COUNT + "s->let_go_kept();\n  k.forget();",
+     "s->let_go_kept();\n  k.forget();", COUNTED)
+rule("who takes it does not count", "count_kept(seen.executions);\n  keeper::counted(seen);",
+     "keeper::counted(seen);", COUNTED)
+rule("who takes it does not say that it has counted",
+     "count_kept(seen.executions);\n  keeper::counted(seen);", "count_kept(seen.executions);", COUNTED)
+rule("who takes it says so before it has counted",
+     "count_kept(seen.executions);\n  keeper::counted(seen);",
+     "keeper::counted(seen);\n  count_kept(seen.executions);", COUNTED)
+rule("what is kept is not counted until it is let go",
+     "std::max(counted, keeper::numbered(n).executions_of(*this))", "counted", COUNTED)
+rule("the end does not say that what was kept is over",
+     ENDED, ENDED.replace("keeper::counted(seen);\n        ", ""),
+     ("keeping: another section is kept in its place*", "keeping:*"))
 
 rule = rules_of("lib/strand/section_state.cpp", WANTED)
 rule("what a section has to do besides is not told to who keeps it",
@@ -1213,8 +1245,7 @@ rule = rules_of("include/turnstile/detail/section_core.hpp", KEPT)
 rule("who finds its own wanted goes on as if it were kept", "stop_keeping(k);\n    return false;",
      "return false;")
 rule("who leaves its own, which is wanted, leaves it to nobody",
-     "if (!k.leave(*this)) [[unlikely]]\n      stop_keeping(k);",
-     "static_cast<void>(k.leave(*this));")
+     "if (!k.leave(then)) [[unlikely]]\n      stop_keeping(k);", "static_cast<void>(k.leave(then));")
 
 rule = rules_of("lib/ring/ticket_word.cpp", KEPT)
 rule("it is kept though somebody has come",

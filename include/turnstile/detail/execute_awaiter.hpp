@@ -23,9 +23,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
 
   TURNSTILE_INLINE bool await_ready() {
     thread_state& t = here();
-    const auto then = this->run_if_idle(t);
+    bool turn_ended = false;
+    const auto then = this->run_if_idle(t, turn_ended);
     if (then == base::phase::waiting || then == base::phase::left_more) return false;
-    if (turn_is_over(t)) [[unlikely]] {
+    if (turn_is_over(turn_ended)) [[unlikely]] {
       this->goes_on_later();
       return false;
     }

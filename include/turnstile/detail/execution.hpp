@@ -46,7 +46,8 @@ class execution : protected section_request {
   // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
   // It is phase_ in the end; awaited is stored by the caller, last, because what a compiler knows of memory ends
   // where a section is left. So it knows that take and the end have nothing to look for (test/instructions).
-  TURNSTILE_INLINE phase run_if_idle(thread_state& t) {
+  // Where it has run, `turn_ended` says whether others get a turn.
+  TURNSTILE_INLINE phase run_if_idle(thread_state& t, bool& turn_ended) {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
@@ -56,13 +57,16 @@ class execution : protected section_request {
     }
     if constexpr (!may_wait && section_ring::can_be_kept) {
       keeper& k = *t.keeps;
-      if (k.has(section) && !sent && section.enter_kept(k)) [[likely]] {
+      std::uint64_t now = 0;
+      if (k.has(section, now) && !sent && section.enter_kept(k, now)) [[likely]] {
         if (then == phase::ran) end_withdrawal();
         std::construct_at(&got_, unsaid{});
         const left_by_body what = run_body(t, t.chain);
         must_be_fresh();  // the body may have got hold of this
         const bool is_all = is_all_a_value(what);
-        section.leave_kept(k, t);
+        const std::uint64_t ended = now + keeper::one_body;
+        section_core::leave_kept(k, ended);
+        turn_ended = t.turn_has_ended(ended);
         return is_all ? phase::awaited : phase::left_more;
       }
     }
@@ -78,6 +82,7 @@ class execution : protected section_request {
         if (then == phase::ran) end_withdrawal();
         const bool is_all = is_all_a_value(run_body(t, t.chain));
         section.leave(line, t);
+        turn_ended = t.turn_has_ended();
         return is_all ? phase::awaited : phase::left_more;
       }
     }

@@ -8,35 +8,44 @@
 //               (e, free)   --keep--------> (e+1, kept)    by its thread, as the section's owner
 //               (e, kept)   --want--------> (e, wanted)    by anybody who waits in the section's line
 //               (e, wanted) --take--------> (e, taken)     by the same, if nobody is inside, or by its thread
+//               (e, taken)  --count-------> (e, free)      by who took it, with what the number says counted
 //               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
-//               (e, taken)  --forget------> (e, free)      by its thread, when it looks
+//               (e, kept)   --forget------> (e, free)      by its thread, which is inside and could not keep it
 //               (e, given)  --forget------> (e, free)      by its thread, when it has let the section go
 //
-//             open = the section, while it is kept and nobody is inside; else null. Written by its thread
-//                    alone.
+//             bodies = 2 for each body that its thread has ended in what it kept, ever, and 1 while it is inside.
+//                    Written by its thread alone. So the same store that says that nobody is inside any more counts
+//                    the execution, and a body of the thread's turn.
 //
 //           Whoever makes `taken` or `given` owns the section. In the section, kept_by says whose it is, and a bit of the
 //           ticket word says that: what arrives sees it, publishes its request as ever, and then wants
 //           the section.
 //
-// Edges     K1  open.store(null), light_fence, word.load in enter; open.store(section), light_fence, word.load
-//               in leave  against  word CAS, heavy_fence, open.load in revoke: either its thread sees that
+// Edges     K1  bodies.store(odd), light_fence, word.load in enter; bodies.store(even), light_fence, word.load
+//               in leave  against  word CAS, heavy_fence, bodies.load in revoke: either its thread sees that
 //               the section is wanted, or the other one sees that somebody is inside. Who is inside looks
 //               again in the end. So a body never runs beside another owner, and the section is not
 //               left to nobody. The changes of the word are relaxed otherwise: they only decide whose it is.
-//               What the one who has it must see comes with open (K2) and with the ring's edges.
-//           K2  open.store(release) in leave -> open.load(acquire) in revoke: the bodies' effects, and the
-//               ring's private side, go to the next owner
-//           K3  word.store(release) in keep -> word.load(acquire) in seen_by: open and section
+//               What the one who has it must see comes with bodies (K2) and with the ring's edges.
+//           K2  bodies.store(release) in leave -> bodies.load(acquire) in revoke: the bodies' effects, and the
+//               ring's private side, go to the next owner, and so does what is counted: who sees an even number
+//               after it was wanted, and then takes it, has seen the last one
+//           K3  word.store(release) in keep -> word.load(acquire) in seen_by: bodies, since and section
 //               kept_by: relaxed, before the ring's CAS(seq_cst) that sets the bit; read after the
 //               arrival's RMW(acquire) that shows it
 //           K4  the ring's CAS(seq_cst), special.load(seq_cst) in leave_or_keep  against  special RMW(seq_cst),
 //               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
 //               whoever keeps it, or takes it away from them. So enter does not look at that.
 //           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section,
-//               which an end that waits for nobody else has to see: who waited there has been withdrawn.
-//               open.store(null, release) in forget -> open.load(acquire) in revoke: the same, for an end that
-//               has wanted it and finds it not open. Who looks at gives has seen before that the bit is gone.
+//               which an end that waits for nobody else has to see: who waited there has been withdrawn. Who looks
+//               at gives has seen before that the bit is gone.
+//               bodies.store(odd, release) in keep and enter -> bodies.load(acquire) in revoke: the same, where its
+//               thread is inside of what it keeps by now
+//           K6  since.store(release) in keep, bodies.store(release) in leave -> since.load(acquire),
+//               bodies.load(acquire) in executions_of: who sees either of a later keeping sees that another section
+//               is counted, or since
+//           K7  word.store(free, release) in counted -> word.load(acquire) in may_keep: nothing else is counted here
+//               before who has taken the section has read, and added, what was
 //
 // Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
 //           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
@@ -46,9 +55,11 @@
 // Order     Who is queued has made `wanted` before anybody can know that it is: so what the keeping thread
 //           asks for later, it asks for behind it.
 //
-// Dangers   Once open is the section again its end may come at any moment: the thread looks at its own word
+// Dangers   Once the number is even again the section's end may come at any moment: the thread looks at its own word
 //           then, not at the section. So keepers are in static storage and never freed. The epoch lets
 //           whoever comes late with an old look at the word change nothing.
+//           Who is inside when it forgets the section (it found it wanted, or could not keep it) says that it is
+//           not any more when the word is free: before, who wants it would take it.
 //           Whoever has published may be gone as well: revoke touches the keeper only, until it owns the section.
 //           A thread that gives a section up has no request in it, so nothing else keeps the section from ending
 //           meanwhile: the end waits for the bit to go, and then for `given` to be over. That waits for a few
@@ -82,34 +93,56 @@ class alignas(cache_line) keeper {
     keeper* by = nullptr;
     const section_core* section = nullptr;
     std::uint64_t epoch = 0;
+    std::uint64_t executions = 0;  // of the section, once it is taken
     explicit operator bool() const noexcept { return by != nullptr; }
   };
 
   // By its thread.
 
-  // True: nobody is inside, and it was not taken when this thread last looked.
-  TURNSTILE_INLINE bool has(const section_core& s) const noexcept {
-    return open_.load(relaxed) == &s;
+  static constexpr std::uint64_t one_body = 2;
+  TURNSTILE_INLINE std::uint64_t bodies() const noexcept { return bodies_.load(relaxed); }
+  // What it says while nobody is inside.
+  std::uint64_t ended_bodies() const noexcept { return bodies() & ~inside; }
+
+  // True: nobody is inside, and it was not taken when this thread last looked. `now` is bodies() then.
+  TURNSTILE_INLINE bool has(const section_core& s, std::uint64_t& now) const noexcept {
+    return section_.load(relaxed) == &s && ((now = bodies()) & inside) == 0;
+  }
+  bool has(const section_core& s) const noexcept {
+    std::uint64_t now;
+    return has(s, now);
   }
   // After has. True: the caller is inside. False: it is wanted, or taken; see forget.
-  TURNSTILE_INLINE bool enter() noexcept {
-    open_.store(nullptr, relaxed);
-    lightest_fence();                     // K1
-    return is_kept(word_.load(relaxed));  // relaxed: its own, or it will not go in
+  TURNSTILE_INLINE bool enter(std::uint64_t now) noexcept {
+    bodies_.store(now + inside, release);  // K5
+    lightest_fence();                      // K1
+    return is_kept(word_.load(relaxed));   // relaxed: its own, or it will not go in
   }
-  // True: it is still kept. False: forget. The section may be gone then.
-  TURNSTILE_INLINE bool leave(section_core& s) noexcept {
-    open_.store(&s, release);  // K2
-    lightest_fence();          // K1
+  // `then` is what it said before it went in, and with one_body more if it ran one. True: it is still kept. False:
+  // forget. The section may be gone then.
+  TURNSTILE_INLINE bool leave(std::uint64_t then) noexcept {
+    bodies_.store(then, release);  // K2
+    lightest_fence();              // K1
     return is_kept(word_.load(relaxed));
   }
-  // As the owner of `s`, by who keeps nothing: from now on it is inside, and goes out by leave.
+  // Nothing is kept, and what was is counted.
+  bool may_keep() const noexcept;
+  // As the owner of `s`, by who may keep it: from now on it is inside, and goes out by leave.
   void keep(section_core& s, std::uint64_t executions) noexcept;
   bool keeps_something() const noexcept { return section_.load(relaxed) != nullptr; }
-  bool is_inside() const noexcept { return keeps_something() && open_.load(relaxed) == nullptr; }
-  // Keeps it no longer. The section, if the caller is its owner now.
-  section_core* forget() noexcept;
-  // The same, by a thread that has no request there. It forgets it when it has let it go.
+  bool is_inside() const noexcept { return keeps_something() && (bodies() & inside) != 0; }
+  // Of what it keeps, with those before it was kept.
+  std::uint64_t executions() const noexcept {
+    return (since_.load(relaxed) + ended_bodies()) / one_body;
+  }
+  // The section, if it was wanted and the caller is its owner now, who counts and forgets. Null: it was taken.
+  section_core* take_back() noexcept;
+  // It is not kept any more. By its owner, or who could not keep it.
+  void forget() noexcept;
+  // The same where it was taken: who did that frees the word.
+  void forget_taken() noexcept;
+  // By a thread that has no request there. It counts, and forgets it when it has let it go. Null: nothing was
+  // kept, or it was taken.
   section_core* give_up() noexcept;
 
   // By anybody.
@@ -117,37 +150,47 @@ class alignas(cache_line) keeper {
   // Nothing: `s` is not kept here any more. The section has to be there meanwhile.
   sight seen_by(const section_core& s) noexcept;
   enum class [[nodiscard]] revoked : std::uint8_t {
-    taken,   // the caller owns the section
-    inside,  // its thread does, and goes on with it
-    over,    // somebody else has become its owner
+    taken,  // the caller owns the section
+    inside,  // its thread does, and goes on with it; or it has left this one, and is inside of another
+    over,  // somebody else has become its owner
   };
-  static revoked revoke(const sight& seen) noexcept;
+  static revoked revoke(sight& seen) noexcept;
+  // By who has taken it: seen.executions is what the section says now.
+  static void counted(const sight& taken) noexcept;
   // Its thread is still letting a section go: this one, if it was kept here until just now.
   bool gives() const noexcept;
 
   // Turns in a row that were this section's alone, one more than before: by the owner, every `bodies_in_a_turn`
   // bodies of this thread.
   std::uint32_t count_turns(const section_core& s, std::uint64_t executions) noexcept;
-  std::uint64_t kept_since() const noexcept { return since_.load(relaxed); }
+  // Of `s`, as far as this keeper knows: 0 where it counts for another one. Only to be shown.
+  std::uint64_t executions_of(const section_core& s) const noexcept;
 
   // From 1, and 0 for none.
   static keeper& numbered(std::uint16_t n) noexcept;
   std::uint16_t number() const noexcept;
 
  private:
-  // One bit says whether it is kept; what is `open` to its thread is of the epoch that its thread has begun.
+  // One bit says whether it is kept: its thread knows that it is of the epoch that it has begun itself.
   enum state : std::uint64_t { free = 0, kept = 1, wanted = 2, taken = 4, given = 6 };
   static constexpr std::uint64_t states = 8;
+  static constexpr std::uint64_t inside = 1;  // added to what counts bodies
   static std::uint64_t in(std::uint64_t epoch, state s) noexcept { return epoch * states + s; }
   static bool is_kept(std::uint64_t word) noexcept { return (word & kept) != 0; }
 
   bool change(std::uint64_t epoch, state from, state to) noexcept;
+  void free_word(std::uint64_t epoch) noexcept { word_.store(in(epoch, free), release); }  // K5, K7
+  section_core* kept_section() const noexcept {
+    return const_cast<section_core*>(section_.load(relaxed));
+  }
 
-  atomic<const section_core*> open_{nullptr};
+  atomic<std::uint64_t> bodies_{0};
   atomic<std::uint64_t> word_{0};
-  atomic<const section_core*> section_{nullptr};  // that is kept, wanted or taken
-  // Judging by them is all that is done with the following; only its thread writes them.
-  atomic<std::uint64_t> since_{0};  // executions of the section when it was kept
+  atomic<const section_core*> section_{nullptr};  // kept, wanted or taken, until its thread looks
+  atomic<const section_core*> counts_{nullptr};   // the last one, which may be gone
+  // With bodies, one_body for each execution of that. May wrap.
+  atomic<std::uint64_t> since_{0};
+  // Judging by them is all that is done with the following; only its thread touches them.
   guarded<const section_core*> candidate_{nullptr};
   guarded<std::uint64_t> candidates_executions_{0};
   guarded<std::uint32_t> turns_{0};  // in a row that were the candidate's alone

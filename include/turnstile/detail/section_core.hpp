@@ -171,15 +171,15 @@ class section_core : private job {
   }
 
   // The short way of a thread that keeps the section: it is inside then.
-  TURNSTILE_INLINE bool enter_kept(keeper& k) noexcept {
-    if (k.enter()) [[likely]]
+  TURNSTILE_INLINE bool enter_kept(keeper& k, std::uint64_t now) noexcept {
+    if (k.enter(now)) [[likely]]
       return true;
     stop_keeping(k);
     return false;
   }
-  TURNSTILE_INLINE void leave_kept(keeper& k, thread_state& t) noexcept {
-    count_execution(t);
-    if (!k.leave(*this)) [[unlikely]]
+  // After a body, which is counted.
+  TURNSTILE_INLINE static void leave_kept(keeper& k, std::uint64_t then) noexcept {
+    if (!k.leave(then)) [[unlikely]]
       stop_keeping(k);
   }
   // Before the calling thread asks for it in any other way.
@@ -193,7 +193,7 @@ class section_core : private job {
     count_execution(t);
     if (has_aside_) [[unlikely]]
       return leave_slowly(p);
-    if (t.bodies() % bodies_in_a_turn == 0 && section_ring::can_be_kept) [[unlikely]]
+    if (t.bodies_elsewhere() % bodies_in_a_turn == 0 && section_ring::can_be_kept) [[unlikely]]
       return leave_or_keep(p);
     if (!ring_.leave(p, mine_)) [[unlikely]]
       serve_next();
@@ -275,7 +275,7 @@ class section_core : private job {
   void count_refusal() noexcept;
   void count_withdrawal() const;
   TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
-    --t.left_in_turn;      // next to the chain, which was just put back: see section_request
+    t.count_body_elsewhere();
     add_one(executions_);  // one writer: the owner
   }
 
@@ -342,11 +342,12 @@ class section_core : private job {
   static void give_up_kept() noexcept;
   void let_go_kept() noexcept;
   keeper::sight seen_kept() const noexcept;
-  bool take_from(const keeper::sight& seen) noexcept;
+  bool take_from(keeper::sight& seen) noexcept;
   arrival try_arrive_kept(place& p) noexcept;
   void take_away_kept() noexcept;
   void end_kept() noexcept;
-  void judge_keeping(std::uint64_t since) noexcept;
+  void count_kept(std::uint64_t executions) noexcept;
+  std::uint64_t executions() const noexcept;
   bool is_kept_unused() const noexcept;
   after_publish publish_in_ring(request& r, place p, bool last = false) noexcept;
   void finish_place() noexcept;
@@ -377,10 +378,11 @@ class section_core : private job {
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;
   atomic<std::uint8_t> special_;
-  guarded<bool> has_aside_{false};          // only the owner
-  guarded<bool> has_tail_{false};           // the same: a device may still work for it
-  statistic<std::uint64_t> executions_{0};  // the owner's, but it comes with the word's line anyway
-  mutable atomic<extras*> given_;           // made by the constructor, or when needed
+  guarded<bool> has_aside_{false};  // only the owner
+  guarded<bool> has_tail_{false};   // the same: a device may still work for it
+  statistic<std::uint64_t> executions_{
+      0};  // the owner's, but it comes with the word's line anyway; less what its keeper has counted
+  mutable atomic<extras*> given_;  // made by the constructor, or when needed
   // The line of the ring's cells, and then the owner's.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
   guarded<std::uint8_t> patience_{0};  // only the owner: before it is kept, 2 to that many turns

@@ -56,10 +56,13 @@ extern constinit keeper keeps_nothing;
 struct alignas(cache_line) thread_state {
   chain_top chain;                 // innermost section held by what runs here; owned share
   keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
-  // After so many bodies one more, and others get a turn here; and what is left of them: below 0 the turn is over,
-  // and it may wrap.
-  std::uint32_t last_in_turn = bodies_in_a_turn - 1;
+  // When others get a turn here: what the keeper's number is then, and how many bodies elsewhere are left before the
+  // last one; below 0 the turn is over, and it may wrap. Each is told by what counts the body anyway, so that a turn
+  // that has both may be up to twice as long.
+  std::uint64_t end_of_turn = bodies_in_a_turn * keeper::one_body;
   std::uint32_t left_in_turn = bodies_in_a_turn - 1;
+  std::uint32_t last_in_turn =
+      bodies_in_a_turn - 1;      // as many elsewhere, ever, when none is left; wraps
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   executor_ref pool;             // whose worker this thread is, for good; empty on others
   worker* as_worker = nullptr;   // of that pool
@@ -77,6 +80,8 @@ struct alignas(cache_line) thread_state {
   std::uint64_t brisk_serving_ns = 0;     // the same, of those that were brisk: pace.hpp
   std::int64_t tries_until_ns = 0;        // to be brisk; of the steady clock
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
+  std::uint32_t before_keeper =
+      0;  // bodies in what it kept before, less those of the keeper before that; wraps
   std::uint8_t contended = 0;  // turns in which it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
@@ -84,9 +89,39 @@ struct alignas(cache_line) thread_state {
   hold_frame* spare_hold = nullptr;      // of the last guard that ended here: registry/chain.cpp
   spare_frames frames;                   // that this thread has freed
 
-  // Of sections, run on this thread ever; wraps. They are counted down, so that the same instruction says whether
-  // the turn is over.
-  std::uint32_t bodies() const noexcept { return last_in_turn - left_in_turn; }
+  // Of sections, run on this thread ever; wraps.
+  std::uint32_t bodies() const noexcept {
+    return before_keeper + bodies_elsewhere() + kept_bodies();
+  }
+  // Those that were not in what it keeps. They are counted down, so that the same instruction says whether the turn
+  // is over.
+  std::uint32_t bodies_elsewhere() const noexcept { return last_in_turn - left_in_turn; }
+  void count_body_elsewhere() noexcept { --left_in_turn; }
+  bool turn_has_ended() const noexcept { return static_cast<std::int32_t>(left_in_turn) < 0; }
+  // The same after a body in what it keeps, whose keeper says `now`.
+  bool turn_has_ended(std::uint64_t now) const noexcept {
+    return static_cast<std::int64_t>(end_of_turn - now) <= 0;
+  }
+
+  // After `length` bodies others get a turn.
+  void begin_turn(std::uint32_t length) noexcept {
+    const std::uint32_t left = length - 1;
+    last_in_turn = bodies_elsewhere() + left;
+    left_in_turn = left;
+    end_of_turn = keeps->ended_bodies() + length * keeper::one_body;
+  }
+  void turn_to(keeper& k) noexcept {
+    before_keeper += kept_bodies();
+    end_of_turn -= keeps->ended_bodies();
+    keeps = &k;
+    before_keeper -= kept_bodies();
+    end_of_turn += k.ended_bodies();
+  }
+
+ private:
+  std::uint32_t kept_bodies() const noexcept {
+    return static_cast<std::uint32_t>(keeps->ended_bodies() / keeper::one_body);
+  }
 };
 
 // Of a type of its own, so that only a call may, and no store.
@@ -212,9 +247,7 @@ inline constexpr std::uint8_t turns_after_contention = 4;
 
 inline void begin_turn() noexcept {
   thread_state& t = here();
-  const std::uint32_t left = t.turn - 1u;
-  t.last_in_turn = t.bodies() + left;
-  t.left_in_turn = left;
+  t.begin_turn(t.turn);
 }
 
 // The worker that what runs here should come back to, if there is one.
@@ -226,8 +259,8 @@ inline worker* home_worker() noexcept {
 bool others_wait_here() noexcept;
 
 // Asked after a body. True: the coroutine that goes on should let others go first.
-inline bool turn_is_over(const thread_state& t = here()) noexcept {
-  if (static_cast<std::int32_t>(t.left_in_turn) >= 0) [[likely]]
+inline bool turn_is_over(bool has_ended = here().turn_has_ended()) noexcept {
+  if (!has_ended) [[likely]]
     return false;
   begin_turn();
   return others_wait_here();
