@@ -24,11 +24,11 @@ SLACK = 0.01  # starting is not quite the same each time
 # What is allowed: 5 % more instructions than were counted when this was written, and no read-modify-write
 # more. A change that makes a way dearer says why, and changes the number here.
 CEILINGS = {
-    "kept":            {"gcc 12": (50, 0), "clang 19": (43, 0)},
-    "kept, token":     {"gcc 12": (126, 0), "clang 19": (130, 0)},
+    "kept":            {"gcc 12": (54, 0), "clang 19": (50, 0)},
+    "kept, token":     {"gcc 12": (133, 0), "clang 19": (140, 0)},
     "not kept":        {"gcc 12": (68, 2), "clang 19": (67, 2)},
     "queued":          {"gcc 12": (913, 2.25), "clang 19": (942, 2.25)},
-    "blocking, kept":  {"gcc 12": (59, 0), "clang 19": (63, 0)},
+    "blocking, kept":  {"gcc 12": (62, 0), "clang 19": (70, 0)},
     "lock and unlock": {"gcc 12": (246, 2), "clang 19": (306, 2)},
 }
 
