@@ -79,9 +79,8 @@ section_core* keeper::take_back() noexcept {
 }
 
 void keeper::forget() noexcept {
-  section_.store(nullptr, relaxed);
   free_word(word_.load(relaxed) / states);
-  bodies_.store(ended_bodies(), relaxed);  // not before: see Dangers
+  forget_taken();  // not before: see Dangers
 }
 
 void keeper::forget_taken() noexcept {

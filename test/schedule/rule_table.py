@@ -1135,7 +1135,7 @@ rule("it is taken by store",
 rule("its thread does not take what is wanted", "change(epoch, wanted, taken)",
      "(static_cast<void>(epoch), false)")
 FREE_WORD = "free_word(word_.load(relaxed) / states);"
-OUTSIDE = "bodies_.store(ended_bodies(), relaxed);"
+OUTSIDE = "forget_taken();"
 rule("who forgets while it is inside says first that it is not", f"{FREE_WORD}\n  {OUTSIDE}",
      OUTSIDE + FREE_WORD, JUST_KEPT,
      reason="it takes somebody without a place in line who saw an earlier keeping, and one who arrives just when it "
