@@ -45,11 +45,14 @@ constexpr std::chrono::microseconds shortest_nap = 50us;
 constexpr std::chrono::microseconds longest_nap = 200us;
 constexpr std::uint32_t longest_round = 16;  // of those who nap in turn
 
-void spin_for(std::chrono::nanoseconds time) noexcept {
+// By a worker that has nothing to do. False: it has mail.
+bool spin_for(const worker& w, std::chrono::nanoseconds time) noexcept {
   const auto end = steady_clock::now() + time;
   do {
     pause();
+    if (w.mail.has_any()) return false;
   } while (steady_clock::now() < end);
+  return true;
 }
 
 // How long a worker that has nothing to do looks at devices, before it leaves that to their own thread, and
@@ -70,9 +73,9 @@ bool worth_helping(worker& thief, const worker& w) noexcept {
   if (seen.is_outdated(now)) {
     const work_done before = w.work();
     seen.begin(before, steady_clock::now());
-    spin_for(5us);
+    if (!spin_for(thief, 5us)) return false;
     if (w.work().requests == before.requests) return true;
-    spin_for(pace::shortest_look);
+    if (!spin_for(thief, pace::shortest_look)) return false;
   }
   return !seen.look(w.work(), steady_clock::now());
 }
@@ -306,6 +309,7 @@ class pool_core {
       bool busy = false;
       if (job* const j = own_job(w)) return j;
       if (job* const j = steal(w, busy)) return j;
+      if (w.mail.has_any()) continue;  // since
       if (waits_for_devices(begun)) {
         look = 0;
       } else if (busy) {
@@ -314,7 +318,7 @@ class pool_core {
         nap = std::min(nap * 2, longest_nap);
         look = 0;
       } else {
-        spin_for(1us);
+        static_cast<void>(spin_for(w, 1us));
       }
     }
     return nullptr;

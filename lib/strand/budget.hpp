@@ -48,9 +48,9 @@ class budget {
     note_time(now);
     const bool may_empty = is_brisk_ || gone < bodies_ * most_of_short;
     if (gone >= (may_empty ? 4 * most_time : most_time)) return verdict::pass_on;
-    const auto soon = hand_back_after * bodies_ / std::max(gone, steady_clock::duration(1));
+    const auto soon = 1 + hand_back_after * bodies_ / std::max(gone, steady_clock::duration(1));
     next_look_ =
-        bodies_ + static_cast<int>(std::clamp<std::int64_t>(soon, 1, std::min(bodies_, callers)));
+        bodies_ + static_cast<int>(std::min<std::int64_t>(soon, std::min(bodies_, callers)));
     if (now - handed_back_ < hand_back_after) return verdict::go_on;
     handed_back_ = now;
     return verdict::hand_back;

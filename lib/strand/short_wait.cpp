@@ -96,10 +96,11 @@ void section_core::await_shortly(thread_state& t) noexcept {
     t.is_timed = false;
     this_absence.end(t.bodies());
   }
-  if (ring_.pending() == 0) return;
+  const std::size_t found = ring_.pending();
+  if (found == 0) return;
   t.contended = turns_after_contention;
   experience& before = experience_with(*this);
-  if (!this_absence.is_long() || before.is_bad() || ring_.is_kept()) return;
+  if (found != 1 || !this_absence.is_long() || before.is_bad() || ring_.is_kept()) return;
   const steady_clock::time_point begun = steady_clock::now();
   do {
     const std::size_t inside = ring_.pending();
