@@ -55,6 +55,7 @@ class mailbox {
     chain all;
     all.last = newest_.exchange(nullptr, acquire);  // M1
     for (job* j = all.last; j != nullptr; ++all.n) {
+      prefetch_request(j);  // it was served elsewhere
       job* const older = j->next;
       j->next = all.first;
       all.first = j;

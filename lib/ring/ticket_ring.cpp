@@ -63,7 +63,7 @@ void ticket_ring::prefetch_newest(const private_side& mine) noexcept {
   if (mine.is_allocated()) return;
   for (std::size_t i = 0; i != limit(cells_inside, std::size_t{0}); ++i) {
     const std::uintptr_t newest = mine.cells[i].load(relaxed);
-    if (newest > parked) prefetch_to_write(std::bit_cast<const request*>(newest));
+    if (newest > parked) prefetch_request(std::bit_cast<const request*>(newest));
   }
 }
 

@@ -19,8 +19,35 @@
 
 namespace turnstile::detail {
 
+// What a request has beside what every one needs. It comes first, so that what whoever serves it looks at is in a row
+// with the body behind it: each cache line less is one that need not come over from the waiter's core, and back
+// (bench/counter, plain threads; bench/oversubscribed). All of it is made when it is needed.
+class request_extras {
+ protected:
+  TURNSTILE_INLINE request_extras() noexcept {}
+  TURNSTILE_INLINE ~request_extras() {}
+
+  union {
+    resource_list uses_;  // if it declares some that the section may not have claimed yet
+  };
+  union {
+    executor_ref resume_on_;  // if it is sent somewhere
+  };
+  union {
+    withdrawal_sources asked_;  // if it says how it may be withdrawn
+  };
+  // What the graph knows of the wait. Made when it is told: what need not wait does not pay for it.
+  union {
+    wait wait_;
+  };
+  union {
+    atomic<bool> over_;  // of a wait that was told
+  };
+  section_core::place line_;
+};
+
 // One-shot, movable until it is awaited.
-class section_request : protected suspended<request> {
+class section_request : protected request_extras, protected suspended<request> {
  public:
   section_core& section() const noexcept { return *section_; }
   const site& place() const noexcept { return at_; }
@@ -293,35 +320,15 @@ class section_request : protected suspended<request> {
     static constexpr std::uint8_t new_claims = 8;  // of what it uses
   };
 
-  union {
-    resource_list uses_;  // if it declares some that the section may not have claimed yet
-  };
-  union {
-    executor_ref resume_on_;  // if it is sent somewhere
-  };
-  union {
-    withdrawal_sources asked_;  // if it says how it may be withdrawn
-  };
-  section_core::place line_;
   stand_in* stand_in_;  // written by await_turn
-  // What the graph knows of the wait. Made when it is told: what need not wait does not pay for it.
-  union {
-    wait wait_;
-  };
-
   // What every execution writes is in a row: stores leave a core one by one, but two at a time to one line, and these
-  // four as one, with the name's length before them (bench/uncontended). Whoever serves it looks at them too, next to
-  // the body that comes behind: each cache line less is one that need not come over from the waiter's core
-  // (bench/counter, plain threads).
+  // four as one, with the name's length before them (bench/uncontended).
   [[no_unique_address]] site at_;
   phase phase_ = phase::fresh;
   std::uint8_t asks_ = 0;  // most executions ask for nothing, and one word says so
   arrival arrived_ = arrival::owner;
   guarded<bool> told_{false};
   section_core* section_;
-  union {
-    atomic<bool> over_;  // of a wait that was told
-  };
 
  private:
   // What the section has claimed stays claimed: only who records wants to hear it again.
