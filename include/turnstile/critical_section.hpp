@@ -163,6 +163,9 @@ class critical_section {
     detail::require_host_body<Body>();
     using value = std::invoke_result_t<Body&>;
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
+    static_assert(
+        !std::is_rvalue_reference_v<value>,
+        "no answer of try_execute can be an rvalue reference: return the value, or an lvalue");
     using answer = typename detail::attempt<value>::type;
     detail::section_core::place line;
     if (!arrive_if_idle(line, where)) return answer{};

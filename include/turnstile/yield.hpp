@@ -2,38 +2,86 @@
 #pragma once
 
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/executor.hpp>
 
 #include <coroutine>
+#include <cstdint>
 #include <utility>
 
 namespace turnstile {
 namespace detail {
 
+// A coroutine that an executor has in its queue, or soon: one-shot, and movable until it is awaited.
+class queued_once : protected suspended<job> {
+ protected:
+  queued_once() noexcept = default;
+  queued_once(queued_once&& other) noexcept {
+    if (other.phase_ != phase::fresh) [[unlikely]]
+      other.misused();
+    other.phase_ = phase::moved_from;
+  }
+  ~queued_once() {
+    if (phase_ == phase::queued) [[unlikely]]
+      contract_break("", "a coroutine is destroyed while an executor has it in its queue", {});
+  }
+
+  void begin() noexcept {
+    if (phase_ != phase::fresh) [[unlikely]]
+      misused();
+    phase_ = phase::begun;
+  }
+  // Before it can go on.
+  void note_queued() noexcept { phase_ = phase::queued; }
+  void note_going_on() noexcept { phase_ = phase::begun; }
+
+ private:
+  enum class phase : std::uint8_t { fresh, moved_from, begun, queued };
+
+  [[noreturn]] TURNSTILE_COLD void misused() const noexcept {
+    contract_break("",
+                   phase_ == phase::moved_from
+                       ? "a yield or schedule_on is used that was moved from"
+                       : "a yield or schedule_on is awaited twice",
+                   {});
+  }
+
+  phase phase_ = phase::fresh;
+};
+
 class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
-    : private suspended<job> {
+    : private queued_once {
  public:
   yield_awaiter() noexcept = default;
+  yield_awaiter(yield_awaiter&&) noexcept = default;
 
-  bool await_ready() const noexcept { return !here().runs_on; }
+  bool await_ready() noexcept {
+    begin();
+    return !here().runs_on;
+  }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) noexcept {
     this->suspend(h);
+    note_queued();
     home_.post(*this);  // this may be gone
   }
-  void await_resume() const noexcept {}
+  void await_resume() noexcept { note_going_on(); }
 };
 
 template <class A>
 class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
-    : private suspended<job>,
+    : private queued_once,
       private branch_end {
   using value = kept<awaited<A>>;
 
   struct first_step : job {
     explicit first_step(schedule_awaiter& s) noexcept : job(&go), self(&s) {}
-    static void go(job& j) noexcept { static_cast<first_step&>(j).self->root_.run(); }
+    static void go(job& j) noexcept {
+      schedule_awaiter& s = *static_cast<first_step&>(j).self;
+      s.note_going_on();
+      s.root_.run();  // s may be gone
+    }
     schedule_awaiter* self;
   };
 
@@ -41,24 +89,35 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   schedule_awaiter(executor_ref to, A&& a)
       : branch_end(&ended_here), to_(to), a_(std::forward<A>(a)), first_(*this) {}
   schedule_awaiter(schedule_awaiter&& other)
-      : branch_end(&ended_here), to_(other.to_), a_(std::forward<A>(other.a_)), first_(*this) {}
+      : queued_once(std::move(other)),
+        branch_end(&ended_here),
+        to_(other.to_),
+        a_(std::forward<A>(other.a_)),
+        first_(*this) {}
 
-  bool await_ready() const noexcept { return false; }
+  bool await_ready() noexcept {
+    begin();
+    return false;
+  }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) {
     root_ = make_branch<A>(std::forward<A>(a_));
     this->suspend(h);
     root_.prepare(*this, chain_for(h));
+    note_queued();
     to_.post(first_);  // this may be gone
   }
   value await_resume() {
+    note_going_on();
     if (chain_frame* const left = root_.take_left()) adopt_holds(*left);
     return root_.got().take();
   }
 
  private:
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
-    resume_at_home(static_cast<schedule_awaiter&>(self));
+    auto& s = static_cast<schedule_awaiter&>(self);
+    s.note_queued();
+    resume_at_home(s);
     return {};
   }
 
@@ -72,6 +131,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
 
 /// Goes to the end of the queue of the executor the coroutine runs on; without one it goes on at
 /// once.
+///
+/// Lifetime   the coroutine must not be destroyed while it is in the queue
 inline detail::yield_awaiter yield() noexcept { return {}; }
 
 /// Runs `a` on `to`, then goes on where it was awaited from.
@@ -79,6 +140,7 @@ inline detail::yield_awaiter yield() noexcept { return {}; }
 /// Runs on    `to`, until `a` first suspends
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where `a` ended
 /// Throws     what `a` throws
+/// Lifetime   the awaiting coroutine must not be destroyed while an executor has `a`, or itself, in its queue
 template <detail::awaitable A>
 auto schedule_on(executor_ref to, A&& a) {
   return detail::schedule_awaiter<A>(to, std::forward<A>(a));

@@ -16,7 +16,10 @@ using detail::section_core;
 
 bool critical_section::arrive_if_idle(detail::section_core::place& line,
                                       std::source_location where) {
-  if (core_.bound_elsewhere()) return false;
+  if (core_.bound_elsewhere()) {
+    if (core_.is_closing()) refuse(core_, section_core::admission::closed);
+    return false;
+  }
   if (core_.is_lost()) refuse(core_, section_core::admission::lost);
   const section_core::admission admitted = core_.admit_if_empty();
   if (admitted == section_core::admission::closed) refuse(core_, admitted);
@@ -27,7 +30,7 @@ bool critical_section::arrive_if_idle(detail::section_core::place& line,
         core_.leave_unused(line);
         refuse(core_, section_core::admission::lost);
       }
-      if (core_.watched()) core_.begin_tried({{}, where});
+      if (core_.watched()) core_.begin_tried({{}, where}, {});
       return true;
     case detail::arrival::closed:
       core_.give_up_room();

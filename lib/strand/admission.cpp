@@ -17,13 +17,13 @@ gate* section_core::limit() const noexcept { return known_stand_ins()->limit; }
 section_core::admission section_core::admit() noexcept {
   if (is_lost()) return admission::lost;
   if (!limited() || limit()->enter()) return admission::in;
-  if (closers() != nullptr) return admission::closed;
+  if (is_closing()) return admission::closed;
   return limit()->may_wait() ? admission::outside : admission::full;
 }
 
 section_core::admission section_core::admit_if_empty() noexcept {
   if (!limited() || limit()->enter_if_empty()) return admission::in;
-  return closers() != nullptr ? admission::closed : admission::full;
+  return is_closing() ? admission::closed : admission::full;
 }
 
 std::exception_ptr section_core::refusal(admission why) noexcept {

@@ -135,8 +135,8 @@ std::uint64_t section_core::accept_watched(const site& at, const resource_list& 
   return timed() ? times::now() : 0;
 }
 
-void section_core::begin_tried(const site& at) noexcept {
-  if (const std::uint64_t now = accept_watched(at, {}); now != 0) start_time(now);
+void section_core::begin_tried(const site& at, const resource_list& uses) noexcept {
+  if (const std::uint64_t now = accept_watched(at, uses); now != 0) start_time(now);
 }
 
 void section_core::start_time(std::uint64_t accepted_at) noexcept {

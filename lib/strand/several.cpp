@@ -42,20 +42,21 @@ void several_request::put_in_order(held_section* all, std::size_t n) {
 
 void several_request::begin(held_section* all) {
   held_ = all;
-  for (std::size_t i = count_; i-- != 0;) {
-    section_ = held_[i].section;
-    if (i + 1 == count_) {
-      section_request::begin();
-    } else if (here().chain != nullptr) {
-      check_reentry();
+  note_begun();
+  if (is_in_chain(here().chain)) {
+    for (std::size_t i = 0; i != count_; ++i) {
+      section_ = held_[i].section;
+      i + 1 == count_ ? check_chain() : check_reentry();
     }
   }
+  section_ = &section();
   if (withdraws()) refuse_if_withdrawn(*section_, asked_);
   if (declares()) claim_what_nobody_has();
 }
 
 // What one of the sections guards already stays with it; the one entered last claims the rest.
 void several_request::claim_what_nobody_has() {
+  declared_ = uses_;
   for (std::size_t i = 0; i != count_; ++i) {
     uses_ = unclaimed(*held_[i].section, uses_, at_.exclusive());
   }
@@ -113,7 +114,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
   if (is_owner && !s.bound_elsewhere()) {
     s.hold_first(line_);
     if (s.watched()) [[unlikely]]
-      s.begin_tried(at_);
+      s.begin_tried(at_, declared_);
     count_entered();
     own_served_ = own;
     return entry::owned;
@@ -130,7 +131,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
     s.post_first(line_, *this);
     return entry::waiting;  // this may be gone
   }
-  accepted();
+  note_accepted();
   if (s.publish(*this, line_, done) == section_core::published::closed) {
     if (s.recorded()) forget_execution(s, at_);
     return refused_with(s.refusal(section_core::admission::closed), own);
@@ -140,7 +141,15 @@ several_request::entry several_request::enter(batch& done) noexcept {
   return entry::waiting;
 }
 
+// Those that it has entered have recorded it.
 several_request::entry several_request::refused_with(std::exception_ptr why, bool* own) noexcept {
+  for (std::size_t i = 0; i != entered_; ++i) {
+    if (held_[i].section->recorded()) forget_execution(*held_[i].section, at_);
+  }
+  return ends_with(std::move(why), own);
+}
+
+several_request::entry several_request::ends_with(std::exception_ptr why, bool* own) noexcept {
   own_served_ = own;
   refusal_ = std::move(why);
   return entry::refused;
@@ -165,10 +174,10 @@ const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
 // This may be gone if it waits.
 several_request::entry several_request::wait_by(stand_in& s, bool* own) noexcept {
   keep_uses();
-  accepted();
+  note_accepted();
   if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
   be_awaited_again();
-  return refused_with(std::exchange(stand_in_, nullptr)->let_go(), own);
+  return ends_with(std::exchange(stand_in_, nullptr)->let_go(), own);
 }
 
 // Of the section that it got.

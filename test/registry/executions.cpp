@@ -245,4 +245,35 @@ TEST_SUITE("registry") {
     CHECK_FALSE(wrong.load());
     CHECK(ran == users * each);
   }
+
+  TEST_CASE("executions: in several sections, one in each with all that they declared") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    const resource x{"x"}, y{"y"};
+    const execute_options both{.name = "both", .uses = {x, y}};
+    sync_wait(a.execute([] {}, {.uses = {x}}));  // claimed before
+    const keeping some(8);
+    sync_wait(execute(std::tie(b, a), [] {}, {.name = "none"}));
+    sync_wait(execute(std::tie(b, a), [] {}, both));
+    const std::vector<execution_record> all = registry::executions();
+    CHECK(names() == strings{"none", "none", "both", "both"});
+    REQUIRE(all.size() == 4);
+    CHECK(all[0].resources.empty());
+    for (const std::size_t i : {2u, 3u}) CHECK(all[i].resources == strings{"x", "y"});
+  }
+
+  TEST_CASE("executions: refused half-way through several sections, they are in none of them") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    sync_wait(b.close());
+    const keeping some(8);
+    CHECK_THROWS_AS(sync_wait(execute(std::tie(a, b), [] {})), section_closed);
+    section_guard busy = support::hold(a);  // recorded
+    bool over = false;
+    const foreign waits = support::await_in_foreign(execute(std::tie(a, b), [] {}), over);
+    CHECK(names().size() == 2);
+    support::serve_here([&] { busy.unlock(); });
+    CHECK(waits.done());
+    CHECK(names().size() == 1);
+  }
 }

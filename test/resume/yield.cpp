@@ -1,6 +1,8 @@
 // yield.cpp - letting others run, and running something elsewhere.
 
+#include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/loop.hpp"
 #include "support/stack_meter.hpp"
@@ -9,8 +11,10 @@
 
 #include <doctest/doctest.h>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
@@ -27,6 +31,25 @@ task<> take_turns(std::vector<int>& list, int id) {
 }
 
 task<bool> is_here(loop& l) { co_return l.here(); }
+
+template <class F>
+void check_dies(F f, const char* of_what) {
+  const support::child_end end = support::in_child(f);
+  INFO(end.said);
+  CHECK(end.aborted);
+  CHECK(end.one_line());
+  CHECK(end.says(of_what));
+}
+
+// Begins to await `a` on `l`, and ends the coroutine once `so_far` has run.
+template <class A, class F>
+void destroy_amid(loop& l, A a, F so_far) {
+  bool over = false;
+  support::run_on(l, [&] {
+    const support::foreign waits = support::await_in_foreign(std::move(a), over);
+    so_far();
+  });
+}
 
 }  // namespace
 
@@ -128,5 +151,58 @@ TEST_SUITE("resume") {
     g.open();
     sync_wait(schedule_on(pool, g));
     CHECK(g.waiting() == 0);
+  }
+
+  TEST_CASE("yield and schedule_on: awaiting one twice, or one that was moved from, aborts") {
+    const char* const misused = "a yield or schedule_on is";
+    const auto on_loop = [](auto use) {
+      loop l;
+      std::optional<support::foreign> f;
+      support::run_on(l, [&] { f.emplace(use(schedule_on(l, is_here(l)))); });
+      l.run();
+    };
+    check_dies([] { support::await_twice(yield()); }, misused);
+    check_dies([] { support::await_moved_from(yield()); }, misused);
+    check_dies([&] { on_loop([](auto a) { return support::await_twice(std::move(a)); }); },
+               misused);
+    check_dies([&] { on_loop([](auto a) { return support::await_moved_from(std::move(a)); }); },
+               misused);
+  }
+
+  TEST_CASE("yield and schedule_on: destroying a coroutine that is in a queue aborts") {
+    const char* const queued = "in its queue";
+    check_dies(
+        [] {
+          loop l;
+          destroy_amid(l, yield(), [] {});
+        },
+        queued);
+    check_dies(
+        [] {
+          loop l;
+          loop away;
+          destroy_amid(l, schedule_on(away, is_here(away)), [] {});
+        },
+        queued);
+    check_dies(
+        [] {
+          loop l;
+          loop away;
+          destroy_amid(l, schedule_on(away, is_here(away)), [&] { away.run(); });
+        },
+        queued);
+  }
+
+  TEST_CASE("schedule_on: destroyed while it waits for something foreign, it takes that with it") {
+    loop l;
+    loop away;
+    support::gate g;
+    const auto wait = [](support::gate& at, counted) -> task<> { co_await at; };
+    auto waits = wait(g, counted(1));
+    destroy_amid(l, schedule_on(away, std::move(waits)), [&] {
+      away.run();
+      CHECK(counted::alive() == 1);
+    });
+    CHECK(counted::alive() == 0);
   }
 }

@@ -280,4 +280,28 @@ TEST_SUITE("section") {
     clock.advance(std::chrono::seconds(2));
     CHECK(clock.pending() == 0);
   }
+
+  TEST_CASE("close: below what is stopped already it closes all the same") {
+    critical_section idle;
+    critical_section busy;
+    const section_guard held = support::hold(busy);
+    loop here;
+    async_scope scope{{.executor = here}};
+    int cancelled = 0;
+    const auto close_in_vain = [&](critical_section& cs) -> task<> {
+      try {
+        co_await cs.close();
+      } catch (const operation_cancelled&) {
+        ++cancelled;
+      }
+    };
+    scope.request_stop();
+    scope.spawn(close_in_vain(idle));
+    scope.spawn(close_in_vain(busy));
+    here.run();
+    CHECK(cancelled == 2);
+    CHECK_THROWS_AS(idle.post([] {}), section_closed);
+    CHECK_THROWS_AS(busy.post([] {}), section_closed);
+    sync_wait(scope.join());
+  }
 }

@@ -590,4 +590,27 @@ TEST_SUITE("section") {
             sync_wait(std::move(twice));
           }).says("an execution is awaited twice"));
   }
+
+  TEST_CASE("several: re-entry of any of them is told before that all around has been stopped") {
+    critical_section a;
+    critical_section b;
+    loop here;
+    for (critical_section* held : {&a, &b}) {
+      async_scope scope{{.executor = here}};
+      bool told = false;
+      scope.spawn([](critical_section& one, critical_section& x, critical_section& y,
+                     async_scope& around, bool& out) -> task<> {
+        const section_guard g = co_await one.lock();
+        around.request_stop();
+        try {
+          co_await execute(std::tie(x, y), [] {});
+        } catch (const reentry_error&) {
+          out = true;
+        }
+      }(*held, a, b, scope, told));
+      here.run();
+      CHECK(told);
+      sync_wait(scope.join());
+    }
+  }
 }

@@ -65,4 +65,18 @@ TEST_SUITE("section") {
     CHECK_THROWS_AS(cs.try_execute([] {}), section_closed);
     CHECK_THROWS_AS(cs.try_lock(), section_closed);
   }
+
+  TEST_CASE(
+      "try_execute and try_lock: elsewhere than its executor empty, and after close they say so") {
+    manual_executor lane;
+    critical_section cs{section_options{.executor = lane}};
+    CHECK_FALSE(cs.try_execute([] {}));
+    CHECK_FALSE(cs.try_lock().has_value());
+    async_scope scope{{.executor = lane}};
+    scope.spawn([](critical_section& c) -> task<> { co_await c.close(); }(cs));
+    lane.run();
+    sync_wait(scope.join());
+    CHECK_THROWS_AS(cs.try_execute([] {}), section_closed);
+    CHECK_THROWS_AS(cs.try_lock(), section_closed);
+  }
 }

@@ -23,8 +23,10 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
       : section_request(section, {}, where) {}
   close_awaiter(close_awaiter&& other) noexcept : section_request(std::move(other)) {}
 
+  // Below what is stopped already it closes as well.
   bool await_ready() {
-    begin();
+    note_begun();
+    if (is_in_chain(here().chain)) check_reentry();
     section_->prepare_closing();
     return false;
   }

@@ -137,7 +137,7 @@ class section_core : private job {
   // For a request that was just accepted in a watched section: gives the moment, or 0.
   std::uint64_t accept_watched(const site& at, const resource_list& uses) noexcept;
   // The owner runs a body, or a guard has the section, without having been queued.
-  void begin_tried(const site& at) noexcept;
+  void begin_tried(const site& at, const resource_list& uses) noexcept;
   // The owner has done with what begin_tried or start_time began.
   void end_time() noexcept;
 
@@ -280,6 +280,7 @@ class section_core : private job {
   }
 
   bool add_closer(stand_in& s) noexcept;  // false: closed already
+  bool is_closing() const noexcept { return closers() != nullptr; }
   void finish_close() noexcept;
 
  private:

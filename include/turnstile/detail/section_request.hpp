@@ -89,10 +89,13 @@ class section_request : protected request_extras, protected suspended<request> {
 
   // Before anything is claimed. Throws what refuses the request.
   void begin() {
-    must_be_fresh();
-    phase_ = last_phase();
+    note_begun();
     if (is_in_chain(here().chain)) [[unlikely]]
       check_chain();
+  }
+  void note_begun() {
+    must_be_fresh();
+    phase_ = last_phase();
   }
   void must_be_fresh() const noexcept {
     if (phase_ != phase::fresh) [[unlikely]]

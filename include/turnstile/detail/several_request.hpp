@@ -106,6 +106,11 @@ class several_request : protected section_request {
   entry enter(batch& done) noexcept;
   void claim_what_nobody_has();
   entry refused_with(std::exception_ptr why, bool* own) noexcept;
+  entry ends_with(std::exception_ptr why, bool* own) noexcept;
+  void note_accepted() noexcept {
+    if (section_->watched()) [[unlikely]]
+      accepted_at = section_->accept_watched(at_, declared_);
+  }
   bool tell_of_wait() noexcept;
   entry wait_by(stand_in& s, bool* own) noexcept;
   void drop_stand_in() noexcept;
@@ -127,6 +132,7 @@ class several_request : protected section_request {
   bool hops_ = false;
   guarded<bool*> own_served_{nullptr};  // while the awaiting call on this thread has the request
   std::exception_ptr refusal_;
+  resource_list declared_;  // all, for who records it; uses_ is what is claimed
   // What the job is again when it was posted to go on elsewhere.
   work back_by_ = nullptr;
   executor_ref back_on_;
