@@ -65,17 +65,20 @@ idle_look devices() noexcept {
   return look == nullptr ? idle_look::nothing : look();
 }
 
-// Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer.
+// Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer, and does not get one if it
+// has mail meanwhile: then it has something better to do.
 bool worth_helping(worker& thief, const worker& w) noexcept {
   const auto now = steady_clock::now();
   if (w.tries(now)) return false;
   pace& seen = thief.others[w.index].pace_there;
   if (seen.is_outdated(now)) {
     const work_done before = w.work();
-    seen.begin(before, steady_clock::now());
+    const auto begun = steady_clock::now();
     if (!spin_for(thief, 5us)) return false;
-    if (w.work().requests == before.requests) return true;
-    if (!spin_for(thief, pace::shortest_look)) return false;
+    const bool stands_still = w.work().requests == before.requests;
+    if (!stands_still && !spin_for(thief, pace::shortest_look)) return false;
+    seen.begin(before, begun);
+    if (stands_still) return true;
   }
   return !seen.look(w.work(), steady_clock::now());
 }
@@ -265,6 +268,7 @@ class pool_core {
       worker& victim = workers_[at];
       if (at == w.index || !victim.has_backlog()) continue;
       if (!worth_helping(w, victim)) {
+        if (w.mail.has_any()) return nullptr;
         busy = true;
       } else if (job* const j = steal_from(w, victim)) {
         return j;
@@ -309,7 +313,7 @@ class pool_core {
       bool busy = false;
       if (job* const j = own_job(w)) return j;
       if (job* const j = steal(w, busy)) return j;
-      if (w.mail.has_any()) continue;  // since
+      if (w.mail.has_any()) continue;  // it has come since
       if (waits_for_devices(begun)) {
         look = 0;
       } else if (busy) {
@@ -318,10 +322,10 @@ class pool_core {
         nap = std::min(nap * 2, longest_nap);
         look = 0;
       } else {
-        static_cast<void>(spin_for(w, 1us));
+        spin_for(w, 1us);
       }
     }
-    return nullptr;
+    return own_job(w);  // which may have come at the last look
   }
 
   // Where threads are more than cores, waking up takes the core from somebody: who naps takes turns to look.

@@ -67,7 +67,7 @@ inline void prefetch_to_write(const void* p) noexcept {
 #endif
 }
 // The same of a request and a small body behind it: what whoever serves it looks at (section_request.hpp), and then who
-// waits. Of any other job's memory, no harm is done.
+// waits. What else lies there only changes its core.
 inline void prefetch_request(const void* p) noexcept {
   constexpr std::size_t lines = 3;
   for (std::size_t i = 0; i != lines; ++i) {
