@@ -113,8 +113,10 @@ several_request::entry several_request::enter(batch& done) noexcept {
   const bool is_owner = arrived_ == arrival::owner;
   if (is_owner && !s.bound_elsewhere()) {
     s.hold_first(line_);
-    if (s.watched()) [[unlikely]]
+    if (s.watched()) [[unlikely]] {
+      held_[entered_].recorded = s.recorded();
       s.begin_tried(at_, declared_);
+    }
     count_entered();
     own_served_ = own;
     return entry::owned;
@@ -127,11 +129,11 @@ several_request::entry several_request::enter(batch& done) noexcept {
       return refused_with(std::current_exception(), own);
     }
   }
+  note_accepted();
   if (is_owner) {
     s.post_first(line_, *this);
     return entry::waiting;  // this may be gone
   }
-  note_accepted();
   if (s.publish(*this, line_, done) == section_core::published::closed) {
     if (s.recorded()) forget_execution(s, at_);
     return refused_with(s.refusal(section_core::admission::closed), own);
@@ -141,10 +143,9 @@ several_request::entry several_request::enter(batch& done) noexcept {
   return entry::waiting;
 }
 
-// Those that it has entered have recorded it.
 several_request::entry several_request::refused_with(std::exception_ptr why, bool* own) noexcept {
   for (std::size_t i = 0; i != entered_; ++i) {
-    if (held_[i].section->recorded()) forget_execution(*held_[i].section, at_);
+    if (held_[i].recorded) forget_execution(*held_[i].section, at_);
   }
   return ends_with(std::move(why), own);
 }

@@ -276,4 +276,35 @@ TEST_SUITE("registry") {
     CHECK(waits.done());
     CHECK(names().size() == 1);
   }
+
+  TEST_CASE("executions: in several sections that are bound, and refused there, are as any other") {
+    support::loop lane;
+    critical_section a{section_options{.name = "a", .executor = lane}};
+    critical_section b{section_options{.name = "b", .executor = lane}};
+    const keeping some(8);
+    const auto ask_both = [&](bool& over) {
+      return [](critical_section& x, critical_section& y, bool& out) -> foreign {
+        try {
+          co_await execute(std::tie(x, y), [] {});
+        } catch (const section_closed&) {
+        }
+        out = true;
+      }(a, b, over);
+    };
+    bool ran = false;
+    const foreign runs = ask_both(ran);
+    lane.run();
+    CHECK(ran);
+    CHECK(names().size() == 2);
+    bool closed = false;
+    const foreign closes = support::await_in_foreign(b.close(), closed);
+    lane.run();
+    CHECK(closed);
+    bool refused = false;
+    const foreign is_refused = ask_both(refused);
+    lane.run();
+    CHECK(refused);
+    CHECK(a.statistics().executions == 1);
+    CHECK(names().size() == 2);
+  }
 }

@@ -47,6 +47,7 @@ struct held_section {
   }
 
   section_core* section = nullptr;
+  bool recorded = false;            // there, by us
   guarded<request*> next{nullptr};  // whose turn it is after us, while we leave
   body_frame frame{};
 };
@@ -107,9 +108,13 @@ class several_request : protected section_request {
   void claim_what_nobody_has();
   entry refused_with(std::exception_ptr why, bool* own) noexcept;
   entry ends_with(std::exception_ptr why, bool* own) noexcept;
+  // In the line of the next section.
   void note_accepted() noexcept {
-    if (section_->watched()) [[unlikely]]
-      accepted_at = section_->accept_watched(at_, declared_);
+    accepted_at = 0;
+    if (!section_->watched()) [[likely]]
+      return;
+    held_[entered_].recorded = section_->recorded();
+    accepted_at = section_->accept_watched(at_, declared_);
   }
   bool tell_of_wait() noexcept;
   entry wait_by(stand_in& s, bool* own) noexcept;
