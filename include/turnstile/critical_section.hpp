@@ -262,7 +262,7 @@ class critical_section {
   /// Resumes    on the executor the awaiting coroutine was running on
   /// Throws     reentry_error from inside the section; bad_alloc. Twice is fine
   /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all the
-  ///            same
+  ///            same, also if those were stopped before
   auto close(std::source_location where = std::source_location::current()) {
     return detail::close_awaiter(core_, where);
   }

@@ -2,53 +2,14 @@
 #pragma once
 
 #include <turnstile/detail/branch.hpp>
-#include <turnstile/detail/contract.hpp>
-#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/queued_once.hpp>
 #include <turnstile/executor.hpp>
 
 #include <coroutine>
-#include <cstdint>
 #include <utility>
 
 namespace turnstile {
 namespace detail {
-
-// A coroutine that an executor has in its queue, or soon: one-shot, and movable until it is awaited.
-class queued_once : protected suspended<job> {
- protected:
-  queued_once() noexcept = default;
-  queued_once(queued_once&& other) noexcept {
-    if (other.phase_ != phase::fresh) [[unlikely]]
-      other.misused();
-    other.phase_ = phase::moved_from;
-  }
-  ~queued_once() {
-    if (phase_ == phase::queued) [[unlikely]]
-      contract_break("", "a coroutine is destroyed while an executor has it in its queue", {});
-  }
-
-  void begin() noexcept {
-    if (phase_ != phase::fresh) [[unlikely]]
-      misused();
-    phase_ = phase::begun;
-  }
-  // Before it can go on.
-  void note_queued() noexcept { phase_ = phase::queued; }
-  void note_going_on() noexcept { phase_ = phase::begun; }
-
- private:
-  enum class phase : std::uint8_t { fresh, moved_from, begun, queued };
-
-  [[noreturn]] TURNSTILE_COLD void misused() const noexcept {
-    contract_break("",
-                   phase_ == phase::moved_from
-                       ? "a yield or schedule_on is used that was moved from"
-                       : "a yield or schedule_on is awaited twice",
-                   {});
-  }
-
-  phase phase_ = phase::fresh;
-};
 
 class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
     : private queued_once {
@@ -140,7 +101,7 @@ inline detail::yield_awaiter yield() noexcept { return {}; }
 /// Runs on    `to`, until `a` first suspends
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where `a` ended
 /// Throws     what `a` throws
-/// Lifetime   the awaiting coroutine must not be destroyed while an executor has `a`, or itself, in its queue
+/// Lifetime   the awaiting coroutine must not be destroyed while `a`, or itself, is in a queue
 template <detail::awaitable A>
 auto schedule_on(executor_ref to, A&& a) {
   return detail::schedule_awaiter<A>(to, std::forward<A>(a));

@@ -10,7 +10,8 @@
 //
 // Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The clock
 // costs as much as a short body, so it is read after 1, 2, 4, ... 32 bodies and every 32 from then on, or
-// every 2 us if that is more often. Bodies that suddenly grow long are noticed 32 of them later.
+// after the body in which 2 us are over, if that comes first. Bodies that suddenly grow long are noticed 32 of them
+// later.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>

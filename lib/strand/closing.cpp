@@ -48,6 +48,11 @@ bool section_core::add_closer(stand_in& s) noexcept {
   return true;
 }
 
+bool section_core::has_closed() const noexcept {
+  const extras* const e = given();
+  return e != nullptr && e->closers.load(acquire) == closed_list;
+}
+
 // For the graph they are all over before one of them goes on. The section may go with the first.
 void section_core::finish_close() noexcept {
   atomic<stand_in*>& list = given_.load(relaxed)->closers;

@@ -58,7 +58,9 @@ void section_request::take_what_is_asked(section_request& other) noexcept {
 }
 
 void section_request::destroyed_while_waiting() const noexcept {
-  contract_break(section_->label(), "a coroutine is destroyed while it waits", at_.where);
+  // Of a section that may be gone since its turn nothing is asked.
+  contract_break(phase_ == phase::queued ? std::string() : section_->label(),
+                 "a coroutine is destroyed while it waits", at_.where);
 }
 
 std::exception_ptr section_request::cancelled() const noexcept {

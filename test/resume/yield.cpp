@@ -170,7 +170,7 @@ TEST_SUITE("resume") {
   }
 
   TEST_CASE("yield and schedule_on: destroying a coroutine that is in a queue aborts") {
-    const char* const queued = "in its queue";
+    const char* const queued = "in a queue";
     check_dies(
         [] {
           loop l;

@@ -304,4 +304,54 @@ TEST_SUITE("section") {
     CHECK_THROWS_AS(busy.post([] {}), section_closed);
     sync_wait(scope.join());
   }
+
+  TEST_CASE("close: below what is stopped already no wait of others is in the way") {
+    critical_section a;
+    critical_section b;
+    loop here;
+    async_scope scope{{.executor = here}};
+    async_scope other{{.executor = here}};
+    bool cancelled = false;
+    gate a_is_held;
+    other.spawn([](critical_section& x, critical_section& y, gate& g) -> task<> {
+      const section_guard of_y = co_await y.lock();
+      co_await g;
+      co_await x.execute([] {});
+    }(a, b, a_is_held));
+    scope.request_stop();
+    scope.spawn([](critical_section& x, critical_section& y, gate& g, bool& out) -> task<> {
+      const auto of_x = x.try_lock();
+      g.open();
+      co_await yield();
+      try {
+        co_await y.close();
+      } catch (const operation_cancelled&) {
+        out = true;
+      }
+    }(a, b, a_is_held, cancelled));
+    here.run();
+    CHECK(cancelled);
+    CHECK_THROWS_AS(b.post([] {}), section_closed);
+    sync_wait(scope.join());
+    sync_wait(other.join());
+    CHECK(a.statistics().executions == 2);
+  }
+
+  TEST_CASE(
+      "close: below what is stopped already, of what is closed, there is nothing to wait for") {
+    critical_section cs;
+    sync_wait(cs.close());
+    loop here;
+    async_scope scope{{.executor = here}};
+    bool over = false;
+    scope.request_stop();
+    scope.spawn([](critical_section& c, bool& out) -> task<> {
+      co_await c.close();
+      out = true;
+    }(cs, over));
+    here.run();
+    CHECK(over);
+    CHECK(cs.statistics().withdrawn == 0);
+    sync_wait(scope.join());
+  }
 }

@@ -458,4 +458,45 @@ TEST_SUITE("section") {
       }
     });
   }
+
+  TEST_CASE("contract: destroying a coroutine that has had its turn and lets others go first") {
+    const support::child_end end = support::in_child([] {
+      thread_pool pool{1};
+      critical_section cs;
+      async_scope scope{{.executor = pool}};
+      scope.spawn([](critical_section& c, async_scope& s) -> task<> {
+        s.spawn([]() -> task<> { co_return; }());  // waits for the thread
+        const foreign asks = [](critical_section& x) -> foreign {
+          for (;;) co_await x.execute([] {});
+        }(c);
+        co_return;
+      }(cs, scope));
+      sync_wait(scope.join());
+    });
+    INFO(end.said);
+    CHECK(end.aborted);
+    CHECK(end.one_line());
+    CHECK(end.says("a coroutine is destroyed while it waits"));
+    CHECK(end.says("contract.cpp"));
+  }
+
+  TEST_CASE("contract: destroying a coroutine whose fork has not begun") {
+    const support::child_end end = support::in_child([] {
+      thread_pool pool{1};
+      async_scope scope{{.executor = pool}};
+      scope.spawn([]() -> task<> {
+        const auto nothing = []() -> task<> { co_return; };
+        gate never;
+        bool over = false;
+        const foreign waits = await_in_foreign(
+            when_all(fork(nothing()), [](gate& g) -> task<> { co_await g; }(never)), over);
+        co_return;
+      }());
+      sync_wait(scope.join());
+    });
+    INFO(end.said);
+    CHECK(end.aborted);
+    CHECK(end.one_line());
+    CHECK(end.says("what it has forked"));
+  }
 }

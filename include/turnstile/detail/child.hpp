@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
@@ -84,11 +85,20 @@ struct child_of<forked<A>> {
   static A&& part(forked<A>&& f) noexcept { return static_cast<A&&>(f.what_); }
 };
 
-struct no_job {};
+// Of a child that is forked.
+struct fork_of_child : job {
+  ~fork_of_child() {
+    if (is_queued) [[unlikely]]
+      contract_break("", "a coroutine is destroyed while what it has forked is in a queue", {});
+  }
+  bool is_queued = false;
+};
+struct no_fork {};
 
 // Siblings is a countdown that is told of each child's end: note(which, error).
 template <class A, class Siblings>
-class child : private branch_end, private std::conditional_t<child_of<A>::forks, job, no_job> {
+class child : private branch_end,
+              private std::conditional_t<child_of<A>::forks, fork_of_child, no_fork> {
   using what = typename child_of<A>::what;
 
  public:
@@ -145,12 +155,19 @@ class child : private branch_end, private std::conditional_t<child_of<A>::forks,
   bool is_posted() noexcept {
     if constexpr (child_of<A>::forks) {
       this->work_ = &begin;
-      return post_fork(*this);
+      this->is_queued = true;
+      if (post_fork(*this)) return true;  // this may be gone
+      this->is_queued = false;
+      return false;
     } else {
       return false;
     }
   }
-  static void begin(job& j) noexcept { static_cast<child&>(j).branch_.run(); }
+  static void begin(job& j) noexcept {
+    auto& c = static_cast<child&>(j);
+    c.is_queued = false;
+    c.branch_.run();  // c may be gone
+  }
 
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& c = static_cast<child&>(self);

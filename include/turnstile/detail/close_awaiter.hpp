@@ -27,6 +27,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
   bool await_ready() {
     note_begun();
     if (is_in_chain(here().chain)) check_reentry();
+    if (section_->has_closed()) return true;
     section_->prepare_closing();
     return false;
   }
@@ -34,7 +35,7 @@ class [[nodiscard("nothing is closed until the result is awaited")]] close_await
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     suspend_as(h, &never, true);
-    tell_of_end();
+    if (!surrounding_stop(chain_).stop_requested()) tell_of_end();
     arrived_ = arrival::owner;  // for make_stand_in: it waits in no line
     stand_in* const s = make_stand_in(turn_comes_once);
     if (s == nullptr) {

@@ -4,7 +4,7 @@
 #include <turnstile/after.hpp>
 #include <turnstile/detail/applied_body.hpp>
 #include <turnstile/detail/device_awaiter.hpp>
-#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/queued_once.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/when_all.hpp>
 
@@ -106,16 +106,20 @@ using call_after =
     body_after<Body, Data, after_arguments<with_rvalues<Body, Data, A...>, std::tuple<>, A...>>;
 
 // Goes on where an executor says; at once if that is here.
-class come_back : private suspended<job> {
+class come_back : private queued_once {
  public:
   explicit come_back(executor_ref to) noexcept : to_(to) {}
-  bool await_ready() const noexcept { return !to_ || to_ == here().runs_on; }
+  bool await_ready() noexcept {
+    begin();
+    return !to_ || to_ == here().runs_on;
+  }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) noexcept {
     suspend(h, to_);
+    note_queued();
     to_.post(*this);  // this may be gone
   }
-  void await_resume() const noexcept {}
+  void await_resume() noexcept { note_going_on(); }
 
  private:
   executor_ref to_;

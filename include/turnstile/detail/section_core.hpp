@@ -281,6 +281,7 @@ class section_core : private job {
 
   bool add_closer(stand_in& s) noexcept;  // false: closed already
   bool is_closing() const noexcept { return closers() != nullptr; }
+  bool has_closed() const noexcept;  // and what it did is seen
   void finish_close() noexcept;
 
  private:

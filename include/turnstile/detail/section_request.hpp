@@ -55,8 +55,18 @@ class section_request : protected request_extras, protected suspended<request> {
  protected:
   // Nothing is left to be done for one that was awaited. `ran` is the same for one that may be withdrawn or has
   // come back, `left_more` for one that has run at once and left more behind than a value.
-  // Those that have run before they are suspended come last.
-  enum class phase : unsigned char { awaited, fresh, moved_from, ran, waiting, left_more, served };
+  // `queued` is the same for one whose coroutine lets others go first. Those that have run before they are suspended
+  // come last.
+  enum class phase : unsigned char {
+    awaited,
+    fresh,
+    moved_from,
+    ran,
+    waiting,
+    queued,
+    left_more,
+    served
+  };
 
   TURNSTILE_INLINE section_request(section_core& section, const execute_options& options,
                                    const std::source_location& where)
@@ -81,7 +91,7 @@ class section_request : protected request_extras, protected suspended<request> {
 
   // What is left to be done for one that was not awaited, or not only that.
   void end_request() noexcept {
-    if (phase_ == phase::waiting) [[unlikely]]
+    if (phase_ == phase::waiting || phase_ == phase::queued) [[unlikely]]
       destroyed_while_waiting();
     if (withdraws()) end_withdrawal();
     phase_ = phase::awaited;
@@ -263,6 +273,7 @@ class section_request : protected request_extras, protected suspended<request> {
   template <class P>
   bool give_turn(std::coroutine_handle<P> h) noexcept {
     this->suspend(h);
+    phase_ = phase::queued;
     resume_at_home(*this);  // this may be gone
     return true;
   }
