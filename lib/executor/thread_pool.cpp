@@ -268,7 +268,7 @@ class pool_core {
       worker& victim = workers_[at];
       if (at == w.index || !victim.has_backlog()) continue;
       if (!worth_helping(w, victim)) {
-        if (w.mail.has_any()) return nullptr;
+        if (w.mail.has_any()) return nullptr;  // that comes first
         busy = true;
       } else if (job* const j = steal_from(w, victim)) {
         return j;
