@@ -187,7 +187,8 @@ unsigned interpreter::turns_between(const instruction& i) const {
 
 interpreter::tried interpreter::predict_try(std::size_t section) {
   const place bound = world_.sites[section]->bound();
-  if (bound != place::nowhere && bound != now()) return tried::empty;
+  const bool elsewhere = bound != place::nowhere && bound != now();
+  if (elsewhere && !model_.closed(section)) return tried::empty;
   look_at(section);
   if (model_.closed(section)) {
     static_cast<void>(model_.ask(section, nullptr));  // which counts the refusal
