@@ -6,6 +6,7 @@
 #include "support/keeping.hpp"
 
 #include "support/counted.hpp"
+#include "support/foreign.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
 
@@ -962,5 +963,30 @@ TEST_SUITE("section") {
     CHECK(kept_here(n.section()) == can_be_kept());
     elsewhere([&] { n.execute_blocking([](int& v) { v += 5; }); });
     CHECK(n.execute_blocking([](int& v) { return v; }) == 1005);
+  }
+
+  TEST_CASE("keeping: for whoever asks in another way on the same thread it is idle") {
+    const std::stop_source source;
+    const std::stop_token token = source.get_token();
+    loop home;
+    loop there;
+    const auto ask = [&](auto body, const execute_options& options) {
+      critical_section cs;
+      bool ran_at_once = false;
+      bool over = false;
+      std::optional<support::foreign> waits;
+      support::run_on(home, [&] {
+        come_back_to(cs);
+        CHECK(kept_here(cs) == can_be_kept());
+        auto noted = [&ran_at_once, &body] { return ran_at_once = true, body(); };
+        waits.emplace(support::await_in_foreign(cs.execute(std::ref(noted), options), over));
+        CHECK(ran_at_once);
+      });
+      there.run();
+      CHECK(over);
+    };
+    ask(nothing, {.stop = token, .resume_on = there});
+    ask(nothing, {.resume_on = there});
+    ask([]() -> task<> { co_return; }, {.stop = token});
   }
 }
