@@ -118,6 +118,14 @@ after_publish section_core::publish_in_ring(request& r, place p, bool last) noex
   return ring_.let_go(mine_) ? what : after_publish::take_over;  // never idle: `r` is in line
 }
 
+// Kept and not used is idle to who comes first.
+arrival section_core::arrive_at_kept(place p) noexcept {
+  keeper::sight seen = section_ring::is_first_at_kept(p) ? seen_kept() : keeper::sight{};
+  if (!seen || seen.by->is_inside() || !take_from(seen)) return arrival::queued;
+  static_cast<void>(ring_.let_go(mine_));  // never idle: who comes is in line
+  return arrival::owner;
+}
+
 void section_core::take_away_kept() noexcept {
   keeper::sight seen = seen_kept();
   if (take_from(seen)) let_go_kept();

@@ -135,7 +135,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
     return entry::waiting;  // this may be gone
   }
   if (s.publish(*this, line_, done) == section_core::published::closed) {
-    if (s.recorded()) forget_execution(s, at_);
+    if (held_[entered_].recorded) forget_execution(s, at_);
     return refused_with(s.refusal(section_core::admission::closed), own);
   }
   // If its turn came within the call, nobody else has it; else this may be gone.

@@ -31,6 +31,7 @@
  *   FORGET_TAKES_NOTHING   its thread leaves what is wanted to the others, who left it to the thread
  *   WANTS_NOTHING          who is queued wants nothing: it waits for ever
  *   ONLY_FIRST_WANTS       or leaves that to the one before it: what the thread asks for next overtakes
+ *   SECOND_TAKES           who comes second takes it at once, as if nobody were before it
  *   NO_EPOCH               who comes late takes a later keeping away, and is not in line any more
  *   SEEN_AFTER_PUBLISH     a look at the section when the request may have run
  *   LOSER_TOUCHES_SECTION  the same by who has not got the section
@@ -305,9 +306,37 @@ inline arrive(r) {
 #ifdef ONLY_FIRST_WANTS
   kept_then = kept && pending == 1;
 #endif
+#ifdef SECOND_TAKES
+  first = kept;
+#else
+  first = kept && pending == 1;
+#endif
   pending++;
   if
   :: pending == 1 -> own()
+  :: else
+  fi
+}
+
+/* After arrive: who is first where it is kept takes it at once, unless it sees somebody inside. */
+inline take_first() {
+  if
+  :: first -> first = false;
+     if
+     :: true -> look_who_keeps()
+     :: true -> seen = 0
+     fi;
+     if
+     :: seen == 0
+     :: else ->
+        revoke();
+        if
+        :: got == TAKEN ->
+           atomic { mine(); assert(pending > 1 && head == p); kept = false; pending--; kept_then = false }
+        :: else
+        fi;
+        got = 0
+     fi
   :: else
   fi
 }
@@ -402,7 +431,7 @@ inline leave(out) {
 
 proctype keeping_thread() {
   byte asked, r, n, p, v, e, seen, got, done, n_counted, shortly, known;
-  bool has, keeps, took, left, kept_then, knows;
+  bool has, keeps, took, left, first, kept_then, knows;
 again:
   if
   :: asked < K ->
@@ -438,6 +467,8 @@ runs:
        flush();
        arrive(n)
      };
+     take_first();
+     assert(owner == _pid);
      publish()
   :: true
   fi;
@@ -451,6 +482,7 @@ runs:
   goto answered;
 asks:
   atomic { flush(); arrive(r) };
+  take_first();
   if
   :: owner == _pid -> atomic { body(r); executions++; head = p + 1 }
   :: else ->
@@ -535,10 +567,11 @@ ended:
 
 proctype other(byte id) {
   byte i, p, v, seen, got, done, n_counted;
-  bool left, kept_then;
+  bool left, first, kept_then;
   do
   :: i < J ->
      atomic { arrive(K + id * J + i) };
+     take_first();
      if
      :: owner == _pid -> atomic { head = p; line = line | BIT(p); p = 0 }; serve()
      :: else ->

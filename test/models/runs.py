@@ -244,7 +244,7 @@ RUNS = {
             "WITHDRAW FORGETS_FIRST",
             "WITHDRAW END_AT_BIT",
         ),
-        *ablations("P=2 K=2", "ONLY_FIRST_WANTS"),
+        *ablations("P=2 K=2", "ONLY_FIRST_WANTS", "SECOND_TAKES"),
         *ablations("P=1 K=2 SPECIAL", "KEEP_IGNORES_SPECIAL", "SPECIAL_TAKES_NOTHING"),
     ],
     "handshake": [

@@ -1211,6 +1211,13 @@ rule("looks whose it is when its request is there already", PUBLISH + TAKES,
      ("keeping: * does not come back", "keeping:*"))
 rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
      "after_publish::take_over", STAYS_AWAY)
+rule("who comes second takes it as if it were the first", "section_ring::is_first_at_kept(p)", "true",
+     STAYS_AWAY)
+FIRST = """if (!seen || seen.by->is_inside() || !take_from(seen)) return arrival::queued;
+  static_cast<void>(ring_.let_go(mine_));"""
+rule("who takes it where it comes does not say so", FIRST, FIRST.split("\n")[0], STAYS_AWAY)
+rule("who comes takes it though that fails", FIRST,
+     FIRST.replace("!take_from(seen)", "(static_cast<void>(take_from(seen)), false)"))
 rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive(p);",
      "return ring_.try_arrive(p);", ("keeping: *try*", "keeping:*"))
 rule("the end does not wait for who gives it up",

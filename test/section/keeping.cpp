@@ -965,28 +965,64 @@ TEST_SUITE("section") {
     CHECK(n.execute_blocking([](int& v) { return v; }) == 1005);
   }
 
-  TEST_CASE("keeping: for whoever asks in another way on the same thread it is idle") {
-    const std::stop_source source;
-    const std::stop_token token = source.get_token();
-    loop home;
+  TEST_CASE("keeping: to whoever asks it is idle, in whatever way") {
+    const endless_optimism kept_each_time;
     loop there;
-    const auto ask = [&](auto body, const execute_options& options) {
-      critical_section cs;
-      bool ran_at_once = false;
+    // `ask` gives what is awaited, which calls what it is given with the section held.
+    const auto runs_at_once = [&](critical_section& cs, auto ask) {
+      bool ran = false;
       bool over = false;
-      std::optional<support::foreign> waits;
-      support::run_on(home, [&] {
-        come_back_to(cs);
-        CHECK(kept_here(cs) == can_be_kept());
-        auto noted = [&ran_at_once, &body] { return ran_at_once = true, body(); };
-        waits.emplace(support::await_in_foreign(cs.execute(std::ref(noted), options), over));
-        CHECK(ran_at_once);
-      });
+      const auto body = [&ran] { ran = true; };
+      const support::foreign waits = support::await_in_foreign(ask(cs, body), over);
+      CHECK(ran);
       there.run();
       CHECK(over);
     };
-    ask(nothing, {.stop = token, .resume_on = there});
-    ask(nothing, {.resume_on = there});
-    ask([]() -> task<> { co_return; }, {.stop = token});
+    const auto check = [&](auto ask) {
+      critical_section theirs;
+      const keeping_thread keeper(theirs);
+      CHECK(keeper.kept() == can_be_kept());
+      runs_at_once(theirs, ask);
+      critical_section ours;
+      loop home;
+      support::run_on(home, [&] {
+        come_back_to(ours);
+        CHECK(kept_here(ours) == can_be_kept());
+        runs_at_once(ours, ask);
+      });
+    };
+
+    const std::stop_source source;
+    const std::stop_token token = source.get_token();
+    critical_section other;
+    check([](auto& cs, auto& body) { return cs.execute(body); });
+    check([&](auto& cs, auto& body) { return cs.execute(body, {.stop = token}); });
+    check([&](auto& cs, auto& body) { return cs.execute(body, {.resume_on = there}); });
+    check([&](auto& cs, auto& body) {
+      return cs.execute(body, {.stop = token, .resume_on = there});
+    });
+    const auto within_task = [](auto& body) { return [&body]() -> task<> { co_return body(); }; };
+    check([&](auto& cs, auto& body) { return cs.execute(within_task(body)); });
+    check([&](auto& cs, auto& body) { return cs.execute(within_task(body), {.stop = token}); });
+    check([&](auto& cs, auto& body) { return cs.execute_when([] { return true; }, body); });
+    check([&](auto& cs, auto& body) {
+      return cs.execute_when([] { return true; }, body, {.stop = token});
+    });
+    check([&](auto& cs, auto& body) { return turnstile::execute(std::tie(cs, other), body); });
+    check([&](auto& cs, auto& body) {
+      return turnstile::execute(std::tie(cs, other), body, {.stop = token});
+    });
+    const auto lock = [](critical_section& cs, auto& body, execute_options o) -> task<> {
+      const section_guard g = co_await cs.lock(o);
+      body();
+    };
+    check([&](auto& cs, auto& body) { return lock(cs, body, {}); });
+    check([&](auto& cs, auto& body) { return lock(cs, body, {.stop = token}); });
+    check([](auto& cs, auto& body) {
+      const auto ask = [](critical_section& cs, auto& body) -> task<> {
+        co_await cs.execute(body);
+      };
+      return timeout(ask(cs, body), 1h);
+    });
   }
 }

@@ -75,8 +75,6 @@ class execution : protected section_request {
     if (section.special()) [[unlikely]]
       return arrive_only();
     section_core::place line;
-    // One that this thread keeps is idle, and must not be found in use.
-    if (may_wait || sent) section.stop_keeping_here();
     if constexpr (!may_wait) section.await_one_body(t);
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {

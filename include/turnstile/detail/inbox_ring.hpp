@@ -81,6 +81,7 @@ class inbox_ring {
   static bool keep(place, private_side&) noexcept { return false; }
   static bool let_go(private_side&) noexcept { return false; }
   static bool found_kept(place) noexcept { return false; }
+  static bool is_first_at_kept(place) noexcept { return false; }
   static bool is_kept() noexcept { return false; }
   static void note_waiting_behind(place) noexcept {}
   static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }

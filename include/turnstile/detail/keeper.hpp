@@ -18,8 +18,9 @@
 //                    the execution, and a body of the thread's turn.
 //
 //           Whoever makes `taken` or `given` owns the section. In the section, kept_by says whose it is, and a bit of the
-//           ticket word says that: what arrives sees it, publishes its request as ever, and then wants
-//           the section.
+//           ticket word says that: what arrives sees it. Who comes first and sees nobody inside takes the section at
+//           once, and is its owner as that of an idle one; else it publishes its request as ever, and then wants the
+//           section.
 //
 // Edges     K1  bodies.store(odd), light_fence, word.load in enter; bodies.store(even), light_fence, word.load
 //               in leave  against  word CAS, heavy_fence, bodies.load in revoke: either its thread sees that

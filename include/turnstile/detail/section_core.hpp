@@ -164,7 +164,10 @@ class section_core : private job {
         [[unlikely]]
       await_shortly(t);
   }
-  TURNSTILE_INLINE arrival arrive(place& p) noexcept { return ring_.arrive(p); }
+  TURNSTILE_INLINE arrival arrive(place& p) noexcept {
+    const arrival a = ring_.arrive(p);
+    return a == arrival::queued && section_ring::found_kept(p) ? arrive_at_kept(p) : a;
+  }
   arrival try_arrive(place& p) noexcept {
     const arrival a = ring_.try_arrive(p);
     return a == arrival::queued && ring_.is_kept() ? try_arrive_kept(p) : a;
@@ -181,11 +184,6 @@ class section_core : private job {
   TURNSTILE_INLINE static void leave_kept(keeper& k, std::uint64_t then) noexcept {
     if (!k.leave(then)) [[unlikely]]
       stop_keeping(k);
-  }
-  // Before the calling thread asks for it in any other way.
-  void stop_keeping_here() noexcept {
-    if (here().keeps->has(*this)) [[unlikely]]
-      give_up_kept();
   }
 
   // The uncontended end, after arrive said owner and the body ran.
@@ -345,6 +343,7 @@ class section_core : private job {
   void let_go_kept() noexcept;
   keeper::sight seen_kept() const noexcept;
   bool take_from(keeper::sight& seen) noexcept;
+  arrival arrive_at_kept(place p) noexcept;
   arrival try_arrive_kept(place& p) noexcept;
   void take_away_kept() noexcept;
   void end_kept() noexcept;

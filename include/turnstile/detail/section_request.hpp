@@ -152,7 +152,6 @@ class section_request : protected request_extras, protected suspended<request> {
 
   // Where it may be limited who waits: sets arrived_.
   void arrive() {
-    section_->stop_keeping_here();
     if (section_->limited() || section_->is_lost()) [[unlikely]] {
       arrive_limited();
     } else {

@@ -96,6 +96,9 @@ class ticket_word {
   // What it was kept for is over: as leave, by whoever owns it now.
   bool let_go(private_side& mine) noexcept;
   static bool found_kept(place p) noexcept { return (p & kept_bit) != 0; }
+  static bool is_first_at_kept(place p) noexcept {
+    return (p & (kept_bit | pending_mask)) == (kept_bit | 1);
+  }
   bool is_kept() const noexcept { return found_kept(word_.load(seq_cst)); }  // K4
 
   // The caller owns the section with the request that arrived at `p`, which is not done yet.
