@@ -84,21 +84,23 @@ TEST_SUITE("keeping") {
     });
   }
 
-  TEST_CASE("keeping: two were in line before it was kept, and two come then") {
-    holds([] {
-      auto& s = *new ended_by_the_last(2);
-      async_scope scope;
-      section_guard guard;
-      together({[&] { guard = sync_wait(s.cs.lock()); }});
-      const auto ask_before = [&]() -> task<> { co_await s.cs.execute([] {}); };
-      scope.spawn(ask_before());
-      scope.spawn(ask_before());
-      guard.unlock();
-      sync_wait(scope.join());
-      keep(s.cs);
-      const auto ask = [&s] { ask_and_leave(s); };
-      together({ask, ask});
-    });
+  TEST_CASE("keeping: two were in line before it was kept, and two come while its thread asks") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(3);
+          async_scope scope;
+          section_guard guard;
+          together({[&] { guard = sync_wait(s.cs.lock()); }});
+          const auto ask_before = [&]() -> task<> { co_await s.cs.execute([] {}); };
+          scope.spawn(ask_before());
+          scope.spawn(ask_before());
+          guard.unlock();
+          sync_wait(scope.join());
+          keep(s.cs);
+          const auto ask = [&s] { ask_and_leave(s); };
+          beside(ask, {ask, ask});
+        },
+        {.most = {1, 1}});
   }
 
   TEST_CASE("keeping: its thread has ended, and two others are served") {
