@@ -26,7 +26,8 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
   execution_handle(execution_handle&& other) noexcept
       : state_(std::exchange(other.state_, nullptr)) {}
   execution_handle& operator=(execution_handle&& other) noexcept {
-    std::swap(state_, other.state_);
+    execution_handle taken(std::move(other));
+    std::swap(state_, taken.state_);
     return *this;
   }
   ~execution_handle() {
@@ -51,7 +52,7 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
   void wait_on(stream& s) {
     detail::point* const p = state().submitting();
     if (p != nullptr && !ready() && !p->is_reached()) {
-      detail::contract_break("", "a stream is to wait for work that is not submitted yet", {});
+      state().misused("a stream is to wait for work that is not submitted yet");
     }
     if (detail::point_ref end = state().end_of_work()) s.wait(event(std::move(end)));
   }

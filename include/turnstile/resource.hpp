@@ -106,6 +106,8 @@ class resource_list {
 
  private:
   friend class detail::section_request;
+  friend class detail::several_request;
+  friend struct detail::claims_book;
 
   // Says true only if all of them are identities that this section alone has claimed. Of a list that is
   // not empty. Quick, for it is asked in every execution: bench/uncontended.
@@ -115,6 +117,21 @@ class resource_list {
       return static_cast<const detail::resource_identity*>(things_[i])->claimed_by(section);
     };
     return is(0) && is(1) && is(2);
+  }
+
+  resource_list without(const resource_list& others) const noexcept {
+    resource_list left;
+    for (std::size_t i = 0; i != size(); ++i) {
+      if (!others.has((*this)[i])) left.add((*this)[i]);
+    }
+    return left;
+  }
+  bool has(const resource_ref& r) const noexcept {
+    for (std::size_t i = 0; i != size(); ++i) {
+      const resource_ref mine = (*this)[i];
+      if (mine.thing_ == r.thing_ && mine.by_address_ == r.by_address_) return true;
+    }
+    return false;
   }
 
   [[noreturn]] static void too_long(std::size_t n);

@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/child.hpp>
 #include <turnstile/detail/first_error.hpp>
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/suspended.hpp>
 
 #include <coroutine>
@@ -70,9 +71,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 
  public:
   explicit all_in(Range r) : children_(children_of<all_ends>(std::move(r))) {}
-  all_in(all_in&& other) noexcept : children_(std::move(other.children_)) {}
+  all_in(all_in&& other) noexcept
+      : once_(std::move(other.once_)), children_(std::move(other.children_)) {}
 
-  bool await_ready() { return children_.empty(); }
+  bool await_ready() {
+    once_.begin("when_all");
+    return children_.empty();
+  }
 
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
@@ -94,6 +99,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   }
 
  private:
+  for_once once_;
   std::vector<child<element, all_ends>> children_;
   all_ends left_;
 };

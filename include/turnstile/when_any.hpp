@@ -6,6 +6,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/child.hpp>
 #include <turnstile/detail/first_error.hpp>
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/stop_region.hpp>
 
 #include <coroutine>
@@ -112,9 +113,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   explicit any_in(Range r) : children_(children_of<any_ends>(std::move(r))) {
     if (children_.empty()) throw std::invalid_argument("turnstile: when_any of nothing");
   }
-  any_in(any_in&& other) noexcept : children_(std::move(other.children_)) {}
+  any_in(any_in&& other) noexcept
+      : once_(std::move(other.once_)), children_(std::move(other.children_)) {}
 
-  bool await_ready() const noexcept { return false; }
+  bool await_ready() noexcept {
+    once_.begin("when_any");
+    return false;
+  }
 
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
@@ -134,6 +139,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   }
 
  private:
+  for_once once_;
   std::vector<one> children_;
   any_ends ends_;
 };

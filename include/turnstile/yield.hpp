@@ -6,6 +6,7 @@
 #include <turnstile/executor.hpp>
 
 #include <coroutine>
+#include <stdexcept>
 #include <utility>
 
 namespace turnstile {
@@ -100,10 +101,11 @@ inline detail::yield_awaiter yield() noexcept { return {}; }
 ///
 /// Runs on    `to`, until `a` first suspends
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where `a` ended
-/// Throws     what `a` throws
+/// Throws     what `a` throws; at once: invalid_argument if `to` is empty
 /// Lifetime   the awaiting coroutine must not be destroyed while `a`, or itself, is in a queue
 template <detail::awaitable A>
 auto schedule_on(executor_ref to, A&& a) {
+  if (!to) throw std::invalid_argument("turnstile: schedule_on needs an executor");
   return detail::schedule_awaiter<A>(to, std::forward<A>(a));
 }
 

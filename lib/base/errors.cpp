@@ -4,6 +4,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/errors.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -132,7 +133,9 @@ void report_unobserved(std::exception_ptr error, std::string_view section,
   if (const handler h = unobserved_handler.load(acquire)) {
     h(std::move(error), section, where);
   } else {
-    print_line(section, "an error nobody takes: " + message_of(error), where);
+    std::string message = message_of(error);
+    std::ranges::replace(message, '\n', ' ');
+    print_line(section, "an error nobody takes: " + message, where);
   }
 }
 

@@ -85,7 +85,7 @@ void keeper::forget() noexcept {
 
 void keeper::forget_taken() noexcept {
   section_.store(nullptr, relaxed);
-  bodies_.store(ended_bodies(), relaxed);
+  bodies_.store(ended_bodies(), release);  // K8
 }
 
 section_core* keeper::give_up() noexcept {
@@ -116,7 +116,7 @@ keeper::revoked keeper::revoke(sight& seen) noexcept {
     return revoked::over;
   }
   if (&k != here().keeps) heavy_fence();                 // K1
-  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5
+  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5, K8
   if ((bodies & inside) != 0) return revoked::inside;
   seen.executions = (k.since_.load(relaxed) + bodies) / one_body;
   return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;

@@ -170,6 +170,14 @@ struct claims_book {
     return &at->second->rest_->claimants.find(mine.section.id())->second;
   }
 
+  static resource_list claimed_at_all(section_claims& mine, const resource_list& uses) noexcept {
+    resource_list found;
+    for (std::size_t i = 0; i != uses.size(); ++i) {
+      if (find_claim(mine, uses[i]) != nullptr) found.add(uses[i]);
+    }
+    return found;
+  }
+
   static void keep(section_claims& mine, const resource_ref& r, bool exclusive) noexcept {
     claim_state* const c = find_claim(mine, r);
     if (c == nullptr) return;
@@ -318,12 +326,11 @@ std::vector<std::string> labels_of(const resource_list& uses) {
   return labels;
 }
 
-resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive) {
-  std::vector<resource_ref> left;
-  for (std::size_t i = 0; i != uses.size(); ++i) {
-    if (!claims_book::claimed_already(uses[i], s, exclusive)) left.push_back(uses[i]);
-  }
-  return std::span<const resource_ref>(left);
+resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept {
+  section_claims* const mine = s.claims();  // C1
+  if (mine == nullptr) return {};
+  const std::lock_guard lock(claims_lock);
+  return claims_book::claimed_at_all(*mine, uses);
 }
 
 void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
@@ -346,13 +353,27 @@ void end_claims(section_claims& all) noexcept {
   delete &all;
 }
 
+namespace {
+
+// The next frame of the request that `f` is of: it holds several sections.
+const chain_frame* next_of_request(const chain_frame& f) noexcept {
+  const chain_frame* const below = f.parent;
+  return below != nullptr && below->at == f.at && holds_section(*below) ? below : nullptr;
+}
+
+}  // namespace
+
 void touch_held(const resource_identity& r) {
   const chain_frame* const held = innermost_held();
   if (held == nullptr) return;
   const bool exclusive = held->at->exclusive();
-  if (claims_book::claimed_already(r, *held->section, exclusive)) [[likely]]
-    return;
-  claim_touched(*held->section, r, exclusive);
+  const section_core* by = held->section;
+  for (const chain_frame* f = held; f != nullptr; f = next_of_request(*f)) {
+    if (claims_book::claimed_already(r, *f->section, exclusive)) [[likely]]
+      return;
+    if (!claimed_at_all(*f->section, resource_ref(r)).empty()) by = f->section;
+  }
+  claim_touched(*by, r, exclusive);
 }
 
 }  // namespace detail

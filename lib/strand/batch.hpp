@@ -72,6 +72,7 @@ class batch {
 
   // `r` got one of its sections and goes on to the next, in deliver.
   void add_entered(request& r) noexcept { entered_.append(r); }
+  bool has_entered() const noexcept { return entered_.first != nullptr; }
   request* take_entered() noexcept {
     job* const first = entered_.first;
     if (first != nullptr) entered_.first = first->next;

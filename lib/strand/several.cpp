@@ -3,6 +3,7 @@
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
 
+#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/several_request.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -51,17 +52,42 @@ void several_request::begin(held_section* all) {
   }
   section_ = &section();
   if (withdraws()) refuse_if_withdrawn(*section_, asked_);
-  if (declares()) claim_what_nobody_has();
+  if (declares()) claim_all();
 }
 
-// What one of the sections guards already stays with it; the one entered last claims the rest.
-void several_request::claim_what_nobody_has() {
-  declared_ = uses_;
+// What one of the sections has claimed stays its own; the one entered last claims the rest.
+void several_request::claim_all() {
   for (std::size_t i = 0; i != count_; ++i) {
-    uses_ = unclaimed(*held_[i].section, uses_, at_.exclusive());
+    if (!held_[i].section->where().is_any()) refuse_elsewhere(*held_[i].section, uses_, false);
   }
-  section_ = &section();
-  claim_uses();
+  resource_list left = uses_;
+  try {
+    for (std::size_t i = 0; i != count_; ++i) {
+      const section_core& s = *held_[i].section;
+      const resource_list mine = i + 1 == count_ ? left : claimed_at_all(s, left);
+      if (claim(s, mine, at_.exclusive())) held_[i].claims = mine;
+      left = left.without(mine);
+    }
+  } catch (...) {
+    withdraw_claimed();
+    throw;
+  }
+}
+
+void several_request::keep_claimed() noexcept {
+  for (std::size_t i = 0; i != count_; ++i) {
+    if (held_[i].claims.empty()) continue;
+    keep_claims(*held_[i].section, held_[i].claims, at_.exclusive());
+    held_[i].claims = {};
+  }
+}
+
+void several_request::withdraw_claimed() noexcept {
+  for (std::size_t i = 0; i != count_; ++i) {
+    if (held_[i].claims.empty()) continue;
+    withdraw_claims(*held_[i].section, held_[i].claims, at_.exclusive());
+    held_[i].claims = {};
+  }
 }
 
 bool several_request::enter_all() noexcept {
@@ -90,7 +116,7 @@ void several_request::go_on(batch& done) noexcept {
       case entry::refused: leave(done); return;
     }
   }
-  keep_uses();
+  keep_claimed();
   bool* const own = take_own();
   if (run_body_(*this) != outcome::finished) return;
   own_served_ = own;
@@ -115,7 +141,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
     s.hold_first(line_);
     if (s.watched()) [[unlikely]] {
       held_[entered_].recorded = s.recorded();
-      s.begin_tried(at_, declared_);
+      s.begin_tried(at_, declared());
     }
     count_entered();
     own_served_ = own;
@@ -174,7 +200,7 @@ const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
 
 // This may be gone if it waits.
 several_request::entry several_request::wait_by(stand_in& s, bool* own) noexcept {
-  keep_uses();
+  keep_claimed();
   note_accepted();
   if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
   be_awaited_again();
@@ -227,7 +253,7 @@ outcome several_request::granted(request& r) noexcept {
 void several_request::leave(batch& done) noexcept {
   const bool executed = refusal_ == nullptr;
   section_ = &section();
-  if (!executed) withdraw_uses();
+  if (!executed) withdraw_claimed();
   for (std::size_t i = entered_; i-- != 0;) {
     end_frame(held_[i].frame);
     held_[i].next = held_[i].section->end_hold(executed, done);
@@ -238,13 +264,19 @@ void several_request::leave(batch& done) noexcept {
     if (held_[i].next == nullptr) continue;
     if (last != nullptr) {
       // Different sections can be served at the same time, if there is somebody to do it.
-      here().runs_on ? last->pass_to_executor(*next, done) : last->serve_on(*next, done);
+      go_on_with(*last, *next, static_cast<bool>(here().runs_on), done);
     }
     last = held_[i].section;
     next = held_[i].next;
   }
   hand_back(done);  // this may be gone
-  if (last != nullptr) last->serve_on(*next, done);
+  if (last != nullptr) go_on_with(*last, *next, false, done);
+}
+
+// Who has entered one of them meanwhile goes on after this, and a body that is served here may wait for that section.
+void several_request::go_on_with(section_core& s, request& next, bool elsewhere,
+                                 batch& done) noexcept {
+  elsewhere || done.has_entered() ? s.pass_to_executor(next, done) : s.serve_on(next, done);
 }
 
 void several_request::hand_back(batch& done) noexcept {

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -532,6 +533,66 @@ TEST_SUITE("registry") {
     sync_wait(a.execute(elsewhere));
     CHECK_FALSE(touches(b, v));
     CHECK(touches(a, v));
+  }
+
+  TEST_CASE("several sections: what each of them has claimed stays its own") {
+    critical_section a{"a"}, b{"b"};
+    const resource_identity of_a, of_b, fresh;
+    CHECK(uses(a, resource_ref(of_a)));
+    CHECK(uses(b, resource_ref(of_b)));
+    for (const resource_list& declared :
+         {resource_list{}, resource_list{of_a, of_b}, resource_list{of_a, of_b, fresh}}) {
+      const auto both = [&] {
+        touch(of_a);
+        touch(of_b);
+        touch(fresh);
+      };
+      CHECK_NOTHROW(sync_wait(execute(std::tie(a, b), both, {.uses = declared})));
+      CHECK_NOTHROW(sync_wait(execute(std::tie(b, a), both, {.uses = declared})));
+    }
+    CHECK_FALSE(uses(b, resource_ref(of_a)));
+    CHECK_FALSE(uses(a, resource_ref(of_b)));
+  }
+
+  TEST_CASE("several sections: the one that shares something claims all of it") {
+    critical_section a, b, other;
+    for (critical_section* first : {&a, &b}) {
+      const resource_identity r, touched;
+      CHECK(uses(*first, {r, touched}, shared));
+      CHECK_NOTHROW(
+          sync_wait(execute(std::tie(a, b), [&] { touch(touched); }, {.uses = resource_ref(r)})));
+      CHECK(uses(*first, {r, touched}, exclusively));
+      CHECK_FALSE(uses(other, resource_ref(r), shared));
+      CHECK_FALSE(uses(other, resource_ref(touched), shared));
+    }
+  }
+
+  TEST_CASE("several sections: a refusal leaves no claim in any of them") {
+    critical_section a, b, other;
+    const resource shared_in_a, fresh, taken;
+    CHECK(uses(a, shared_in_a, shared));
+    CHECK(uses(other, taken));
+    bool ran = false;
+    const execute_options all{.uses = {shared_in_a, fresh, taken}};
+    CHECK_THROWS_AS(
+        sync_wait(execute(std::tie(a, b), [&] { ran = true; }, all)), exclusive_access_error);
+    sync_wait(b.close());
+    const execute_options some{.uses = {shared_in_a, fresh}};
+    CHECK_THROWS_AS(sync_wait(execute(std::tie(a, b), [&] { ran = true; }, some)), section_closed);
+    CHECK_FALSE(ran);
+    CHECK(uses(other, fresh));
+    CHECK(uses(other, shared_in_a, shared));
+  }
+
+  TEST_CASE("several sections: what is used is where each of them is") {
+    critical_section there({.place = device::cuda(0)}), anywhere;
+    critical_section late({.place = device::cuda(0)});
+    const resource elsewhere("elsewhere", device::cuda(1));
+    const execute_options uses_it{.uses = {elsewhere}};
+    CHECK_THROWS_AS(
+        sync_wait(execute(std::tie(there, anywhere), [] {}, uses_it)), device_mismatch_error);
+    CHECK_THROWS_AS(
+        sync_wait(execute(std::tie(anywhere, late), [] {}, uses_it)), device_mismatch_error);
   }
 
   TEST_CASE("addresses: objects without an identity are known by where they are") {

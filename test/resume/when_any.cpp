@@ -1,5 +1,6 @@
 // when_any.cpp - the first of several awaitables, and what becomes of the others.
 
+#include "support/child_process.hpp"
 #include "support/counted.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
@@ -7,6 +8,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <cstddef>
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
@@ -324,5 +326,21 @@ TEST_SUITE("resume") {
       CHECK(got.index != 2);
       CHECK(got.value.index() == got.index);
     }
+  }
+
+  TEST_CASE("when_any, when_all: awaiting a range twice, or one that was moved from, aborts") {
+    const auto numbers = [](std::size_t n) {
+      std::vector<task<int>> all;
+      for (std::size_t i = 0; i != n; ++i) all.push_back(number(1));
+      return all;
+    };
+    // Some compilers move what is awaited.
+    const auto check = [](auto make, const std::string& what) {
+      CHECK(support::in_child([&] { support::await_twice(make()); }).says(what));
+      CHECK(support::in_child([&] { support::await_moved_from(make()); }).says(what));
+    };
+    check([&] { return when_any(numbers(2)); }, "a when_any is");
+    check([&] { return when_all(numbers(2)); }, "a when_all is");
+    check([&] { return when_all(numbers(0)); }, "a when_all is");
   }
 }

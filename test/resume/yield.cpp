@@ -169,6 +169,10 @@ TEST_SUITE("resume") {
                misused);
   }
 
+  TEST_CASE("schedule_on: nowhere is refused at once") {
+    CHECK_THROWS_AS(static_cast<void>(schedule_on(executor_ref(), yield())), std::invalid_argument);
+  }
+
   TEST_CASE("yield and schedule_on: destroying a coroutine that is in a queue aborts") {
     const char* const queued = "in a queue";
     check_dies(

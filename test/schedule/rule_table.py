@@ -1146,9 +1146,9 @@ NO_SWITCH = ("the checker changes threads at no statistic, so nobody looks betwe
 rule("another section is kept before what ran is counted", "word_.load(acquire) % states == free",
      "true", COUNTED)
 rule("what ran is not the section's any more when its thread looks",
-     "section_.store(nullptr, relaxed);\n  bodies_.store(ended_bodies(), relaxed);",
+     "section_.store(nullptr, relaxed);\n  bodies_.store(ended_bodies(), release);",
      "section_.store(nullptr, relaxed);\n  counts_.store(nullptr, relaxed);\n"
-     "  bodies_.store(ended_bodies(), relaxed);", COUNTED[:1], reason=NO_SWITCH)
+     "  bodies_.store(ended_bodies(), release);", COUNTED[:1], reason=NO_SWITCH)
 rule("what is wanted while it is given up is nobody's",
      "change(epoch, kept, given) || change(epoch, wanted, given)", "change(epoch, kept, given)",
      GIVEN_UP, reason="who wants it is on the way, and takes it: only later")
@@ -1164,7 +1164,7 @@ REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), r
   }
   if (&k != here().keeps) heavy_fence();                 // K1
 """
-BODIES = "  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5\n"
+BODIES = "  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5, K8\n"
 TAKE = """  if ((bodies & inside) != 0) return revoked::inside;
   seen.executions = (k.since_.load(relaxed) + bodies) / one_body;
   return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;"""

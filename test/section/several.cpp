@@ -15,8 +15,10 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -572,6 +574,24 @@ TEST_SUITE("section") {
     busy.unlock();
     for (const foreign& f : all) f.wait();
     for (const bool o : over) CHECK(o);
+  }
+
+  TEST_CASE(
+      "several: who has entered one of them does not wait for a body that waits for that one") {
+    critical_section a;
+    critical_section b;
+    critical_section last;
+    std::optional<section_guard> busy = last.try_lock();
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] { sync_wait(execute(std::tie(a, last), [] {})); });
+    support::wait_for_waiters(last, 1);
+    threads.emplace_back([&] { sync_wait(execute(std::tie(b, last), [] {})); });
+    support::wait_for_waiters(last, 2);
+    threads.emplace_back([&] { a.execute_blocking([&] { last.execute_blocking([] {}); }); });
+    support::wait_for_waiters(a, 1);
+    busy->unlock();  // serves here what it can
+    for (std::thread& t : threads) t.join();
+    CHECK(last.statistics().executions == 4);
   }
 
   TEST_CASE("several: destroying a coroutine that waits is reported, and so is awaiting twice") {

@@ -185,6 +185,28 @@ TEST_SUITE("section") {
     }
   }
 
+  TEST_CASE("handle: what is assigned over is let go at once") {
+    const unobserved errors;
+    critical_section cs;
+    auto first = cs.submit([] { throw std::runtime_error("unheard"); });
+    auto second = cs.submit([] {});
+    while (!second.ready()) std::this_thread::yield();
+    first = std::move(second);
+    CHECK(errors.seen().size() == 1);
+    CHECK_NOTHROW(sync_wait(std::move(first)));
+  }
+
+  TEST_CASE("an error nobody takes is told in one line, whatever it says") {
+    const support::child_end end = support::in_child([] {
+      manual_executor on;
+      critical_section cs({.name = "told", .executor = on});
+      cs.post([] { throw std::runtime_error("one\ntwo"); });
+      on.run();
+    });
+    CHECK(end.one_line());
+    CHECK(end.says("section \"told\": an error nobody takes: one two ("));
+  }
+
   TEST_CASE("handle: the error of one that was moved from and then awaited reaches nobody else") {
     const unobserved errors;
     critical_section cs;

@@ -6,7 +6,8 @@
 //             word = epoch (61 bits) | state
 //
 //               (e, free)   --keep--------> (e+1, kept)    by its thread, as the section's owner
-//               (e, kept)   --want--------> (e, wanted)    by anybody who waits in the section's line
+//               (e, kept)   --want--------> (e, wanted)    by anybody who waits in the section's line, tries or ends
+//                                                          it, or makes it special
 //               (e, wanted) --take--------> (e, taken)     by the same, if nobody is inside, or by its thread
 //               (e, taken)  --count-------> (e, free)      by who took it, with what the number says counted
 //               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
@@ -47,6 +48,8 @@
 //               is counted, or since
 //           K7  word.store(free, release) in counted -> word.load(acquire) in may_keep: nothing else is counted here
 //               before who has taken the section has read, and added, what was
+//           K8  word.store(free) in forget, bodies.store(even, release) in forget_taken -> bodies.load(acquire), word CAS
+//               in revoke: who sees that its thread is not inside any more finds the word free, and takes nothing
 //
 // Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
 //           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
@@ -131,6 +134,7 @@ class alignas(cache_line) keeper {
   // As the owner of `s`, by who may keep it: from now on it is inside, and goes out by leave.
   void keep(section_core& s, std::uint64_t executions) noexcept;
   bool keeps_something() const noexcept { return section_.load(relaxed) != nullptr; }
+  // A hint, for others.
   bool is_inside() const noexcept { return keeps_something() && (bodies() & inside) != 0; }
   // Of what it keeps, with those before it was kept.
   std::uint64_t executions() const noexcept {

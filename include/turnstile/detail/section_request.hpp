@@ -164,6 +164,10 @@ class section_request : protected request_extras, protected suspended<request> {
     if (has_new_claims()) withdraw_claims(*section_, uses_, at_.exclusive());
   }
 
+  void keep(const resource_list& uses) noexcept {
+    ::new (static_cast<void*>(&uses_)) resource_list(uses);
+    asks_ |= asks::uses;
+  }
   bool declares() const noexcept { return (asks_ & asks::uses) != 0; }
   bool has_new_claims() const noexcept { return (asks_ & asks::new_claims) != 0; }
   bool is_sent() const noexcept { return (asks_ & asks::resume_on) != 0; }
@@ -350,10 +354,6 @@ class section_request : protected request_extras, protected suspended<request> {
       keep_unless_claimed(uses);
   }
   void keep_unless_claimed(const resource_list& uses) noexcept;
-  void keep(const resource_list& uses) noexcept {
-    ::new (static_cast<void*>(&uses_)) resource_list(uses);
-    asks_ |= asks::uses;
-  }
   void resume_on(executor_ref e) noexcept {
     ::new (static_cast<void*>(&resume_on_)) executor_ref(e);
     asks_ |= asks::resume_on;

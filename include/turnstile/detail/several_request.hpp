@@ -48,6 +48,7 @@ struct held_section {
 
   section_core* section = nullptr;
   bool recorded = false;            // there, by us
+  resource_list claims{};           // made there by us, and not kept yet
   guarded<request*> next{nullptr};  // whose turn it is after us, while we leave
   body_frame frame{};
 };
@@ -64,7 +65,9 @@ class several_request : protected section_request {
 
   several_request(section_core& any, run body, const execute_options& options,
                   const std::source_location& where)
-      : section_request(any, options, where), run_body_(body) {}
+      : section_request(any, options, where), run_body_(body) {
+    if (!options.uses.empty()) keep(options.uses);  // whatever that one section has claimed
+  }
   several_request(several_request&& other) noexcept
       : section_request(std::move(other)), run_body_(other.run_body_), count_(other.count_) {}
 
@@ -105,7 +108,10 @@ class several_request : protected section_request {
 
   void go_on(batch& done) noexcept;
   entry enter(batch& done) noexcept;
-  void claim_what_nobody_has();
+  resource_list declared() const noexcept { return declares() ? uses_ : resource_list{}; }
+  void claim_all();
+  void keep_claimed() noexcept;
+  void withdraw_claimed() noexcept;
   entry refused_with(std::exception_ptr why, bool* own) noexcept;
   entry ends_with(std::exception_ptr why, bool* own) noexcept;
   // In the line of the next section.
@@ -114,7 +120,7 @@ class several_request : protected section_request {
     if (!section_->watched()) [[likely]]
       return;
     held_[entered_].recorded = section_->recorded();
-    accepted_at = section_->accept_watched(at_, declared_);
+    accepted_at = section_->accept_watched(at_, declared());
   }
   bool tell_of_wait() noexcept;
   entry wait_by(stand_in& s, bool* own) noexcept;
@@ -125,6 +131,7 @@ class several_request : protected section_request {
   void be_posted(work what) noexcept;
   void be_awaited_again() noexcept;
   void leave(batch& done) noexcept;
+  static void go_on_with(section_core& s, request& next, bool elsewhere, batch& done) noexcept;
   void hand_back(batch& done) noexcept;
   void go_on_elsewhere() noexcept;
   static void go_on_posted(job& j) noexcept;
@@ -137,7 +144,6 @@ class several_request : protected section_request {
   bool hops_ = false;
   guarded<bool*> own_served_{nullptr};  // while the awaiting call on this thread has the request
   std::exception_ptr refusal_;
-  resource_list declared_;  // all, for who records it; uses_ is what is claimed
   // What the job is again when it was posted to go on elsewhere.
   work back_by_ = nullptr;
   executor_ref back_on_;

@@ -62,6 +62,10 @@ class submitted_result {
     if (word_.exchange(dropped, acq_rel) == ended) free();  // H1
   }
 
+  [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {
+    contract_break(label_of(name_, id_), what, at_.where);
+  }
+
   // A refused submit: the handle is ready at once.
   void refuse(std::exception_ptr error) noexcept {
     got_.fail(std::move(error));
@@ -204,9 +208,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     }
   }
 
-  [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {
-    contract_break(label_of(state_->name_, state_->id_), what, state_->at_.where);
-  }
+  [[noreturn]] void misused(std::string_view what) const noexcept { state_->misused(what); }
 
   submitted_result<R>* state_;
   struct handle_wait : wait {

@@ -242,7 +242,7 @@ inline void bounce(job& j) noexcept {
   }
 }
 
-// So long a thread looks first after it has found somebody inside or in line: `contended`.
+// So long a thread looks first after it has found the section in use, or kept: `contended`.
 inline constexpr std::uint8_t turns_after_contention = 4;
 
 inline void begin_turn() noexcept {

@@ -9,7 +9,8 @@
 //             (t, C, n)    closed; whoever comes now gives its count back
 //
 //           (t, -, n) --arrive-----> (t+1, -, n+1)  n = 0: the caller owns the section
-//                                                   n > 0: the caller owes a publish
+//                                                   n > 0: the caller owes a publish; who comes
+//                                                   first to (t, K, 1) may take it and let_go
 //           (t, C, n) --arrive-----> (t+1, C, n+1) --> (t+1, C, n)   refused
 //           (t, -, n) --account k--> (t, -, n-k)    by the owner; n = k: idle, do not touch again
 //           (t, -, n) --close------> (t+1, C, n+1)  like arrive, and nobody after it gets in
