@@ -2,12 +2,14 @@
 // and may end what they waited for.
 
 #include "schedule/ended_by_the_last.hpp"
+#include "schedule/kept.hpp"
 #include "schedule/lane.hpp"
 #include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <stop_token>
+#include <tuple>
 #include <utility>
 
 using namespace schedule;
@@ -132,5 +134,23 @@ TEST_SUITE("blocking") {
                     }});
         },
         {.most = {1, 0}});
+  }
+
+  TEST_CASE("blocking: who has entered one of several does not wait for a body that waits for it") {
+    holds(
+        [] {
+          critical_section a, b, last;
+          async_scope scope;
+          section_guard busy = sync_wait(last.lock());
+          const auto both = [&last](critical_section& one) -> task<> {
+            co_await execute(std::tie(one, last), [] {});
+          };
+          together({[&] { scope.spawn(both(a)), scope.spawn(both(b)); }});
+          beside([&] { busy.unlock(); },
+                 {[&] { a.execute_blocking([&] { last.execute_blocking([] {}); }); }});
+          sync_wait(scope.join());
+          require(last.statistics().executions == 4, "not everybody was served");
+        },
+        {.most = {1, 1}});
   }
 }

@@ -516,6 +516,8 @@ rule("who has got a section keeps its stand-in", "take_wait_back();\n  drop_stan
      "take_wait_back();")
 rule("what it held is not left", "batch done;\n  self.leave(done);\n  done.deliver();",
      "batch done;\nself.hand_back(done);\ndone.deliver();")
+rule("who has entered one goes on when all that is left has been served here",
+     "elsewhere || done.has_entered()", "elsewhere", ("blocking: who has entered*",))
 
 rule = rules_of("lib/base/kept_token.cpp", TOKEN)
 rule("a thread's end frees no token", "if (was == uses * one_elsewhere) delete &p;", "")
