@@ -55,6 +55,9 @@ struct several_access {
 ///            executors; reentry_error at once when awaited, before anything is queued, if the chain
 ///            holds one of them; section_closed if one is closed, and then those entered before it
 ///            count no execution; section_full, operation_cancelled, deadline_exceeded likewise
+/// Claims     what one of the sections has claimed before stays its own; all else that `uses` names, or that the
+///            body touches, is claimed by the one that is entered last: the youngest, of those that are bound to
+///            an executor if there are any
 /// Cancel     as execute; what it holds already is released. A running body is never stopped
 /// Lifetime   as execute. A plain body allocates nothing
 template <class... Sections, class Body>
