@@ -72,8 +72,9 @@ struct attempt<void> {
 /// Memory     a body sees what every earlier body of this section wrote; the awaiter sees what its
 ///            body wrote
 /// Progress   see the table in README.md. At most 33 million requests wait at once
-/// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits) is reported
-///            and aborts; the awaiter of the last execution may destroy it as soon as it is resumed
+/// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits, a device works
+///            for it) is reported and aborts; the awaiter of the last execution may destroy it as soon as it
+///            is resumed
 class critical_section {
  public:
   /// Unnamed, and distinct from every other.

@@ -51,11 +51,14 @@ std::string message_of(const std::exception_ptr& error) {
   }
 }
 
+// What is about no section, or has no place, says neither.
 void print_line(std::string_view section, std::string_view what,
                 const std::source_location& where) {
-  std::fprintf(stderr, "turnstile: section \"%.*s\": %.*s (%s:%u)\n",
-               static_cast<int>(section.size()), section.data(), static_cast<int>(what.size()),
-               what.data(), where.file_name(), static_cast<unsigned>(where.line()));
+  std::string line = "turnstile: ";
+  if (!section.empty()) line.append("section \"").append(section).append("\": ");
+  line += what;
+  if (where.line() != 0) line.append(" (").append(place(where)).append(")");
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 }  // namespace

@@ -66,7 +66,10 @@ std::uint8_t section_core::traits_of(const section_options& options) noexcept {
 section_core::~section_core() {
   end_kept();
   if (closers() != closed_list && (ring_.pending() != 0 || waits_aside())) {
-    contract_break(label(), "destroyed while a body runs, a guard is owned or a request waits", {});
+    contract_break(
+        label(),
+        "destroyed while a body runs, a guard is owned, a request waits or a device works for it",
+        {});
   }
   if (has_aside_) forget_aside();
   delist(*this, id_);

@@ -10,9 +10,11 @@
 #include <boost/asio.hpp>
 #include <cstddef>
 #include <doctest/doctest.h>
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
+#include <utility>
 
 using namespace turnstile;
 namespace asio = boost::asio;
@@ -52,6 +54,70 @@ struct counting {
   tally* counts;
 };
 
+// What a context knows: how much work there is, and how many wrappers are left when that is over.
+struct context_log {
+  asio::io_context context;
+  int work = 0;
+  int wrappers = 0;
+  int wrappers_at_the_end = -1;
+};
+
+// An executor of a context that may end with its work. It runs at once what it is given.
+struct inner_executor {
+  context_log* log;
+
+  asio::execution_context& context() const noexcept { return log->context; }
+  void on_work_started() const noexcept { ++log->work; }
+  void on_work_finished() const noexcept {
+    if (--log->work == 0) log->wrappers_at_the_end = log->wrappers;
+  }
+  template <class F, class A>
+  void dispatch(F f, const A&) const {
+    f();
+  }
+  template <class F, class A>
+  void post(F f, const A&) const {
+    f();
+  }
+  template <class F, class A>
+  void defer(F f, const A&) const {
+    f();
+  }
+  friend bool operator==(const inner_executor&, const inner_executor&) noexcept = default;
+};
+
+// Around one, as a strand is, whose last copy still needs the context.
+class wrapper {
+ public:
+  explicit wrapper(inner_executor inner) noexcept : inner_(inner) { ++inner_.log->wrappers; }
+  wrapper(const wrapper& other) noexcept : wrapper(other.inner_) {}
+  ~wrapper() { --inner_.log->wrappers; }
+  wrapper& operator=(const wrapper&) = delete;
+
+  inner_executor get_inner_executor() const noexcept { return inner_; }
+  asio::execution_context& context() const noexcept { return inner_.context(); }
+  void on_work_started() const noexcept { inner_.on_work_started(); }
+  void on_work_finished() const noexcept { inner_.on_work_finished(); }
+  template <class F, class A>
+  void dispatch(F f, const A& a) const {
+    inner_.dispatch(std::move(f), a);
+  }
+  template <class F, class A>
+  void post(F f, const A& a) const {
+    inner_.post(std::move(f), a);
+  }
+  template <class F, class A>
+  void defer(F f, const A& a) const {
+    inner_.defer(std::move(f), a);
+  }
+  friend bool operator==(const wrapper& a, const wrapper& b) noexcept {
+    return a.inner_ == b.inner_;
+  }
+
+ private:
+  inner_executor inner_;
+};
+
 template <class Handler>
 auto counted_by(tally& t, Handler h) {
   return asio::bind_allocator(counting<int>(t), std::move(h));
@@ -72,6 +138,22 @@ struct refusing : std::allocator<T> {
 }  // namespace
 
 TEST_SUITE("asio") {
+  TEST_CASE("async_execute: the context's work is over when no copy of a strand is left") {
+    context_log log;
+    critical_section cs;
+    section_guard busy = hold(cs);
+    bool over = false;
+    async_execute(
+        cs, [] {}, asio::bind_executor(wrapper(inner_executor{&log}), [&over](std::exception_ptr) {
+          over = true;
+        }));
+    CHECK(log.work > 0);
+    busy.unlock();
+    CHECK(over);
+    CHECK(log.work == 0);
+    CHECK(log.wrappers_at_the_end == 0);
+  }
+
   TEST_CASE("allocator: what waits lives in the handler's memory, all of which is given back") {
     asio::io_context io;
     critical_section cs;

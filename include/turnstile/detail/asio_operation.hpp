@@ -60,6 +60,16 @@ class asio_completion {
   std::optional<value> value_;
 };
 
+// What strands are made of.
+template <class E>
+auto context_executor(const E& e) noexcept {
+  if constexpr (requires { e.get_inner_executor(); }) {
+    return context_executor(e.get_inner_executor());
+  } else {
+    return e;
+  }
+}
+
 // Lives where the handler's allocator says, from the initiating call until the section is left. Then what
 // is left of it goes to the executor, which frees that if it ends without running it.
 template <class Body, class Handler>
@@ -98,6 +108,9 @@ class asio_operation final
   void body_over() noexcept {}
   // Without memory for the post this ends the program: the handler would be lost.
   void end() noexcept {
+    // A guard says first that its work is over, and lets go of its executor then. A strand still asks for its context's
+    // services there, so somebody else has to keep that from ending.
+    const auto outlives = asio::make_work_guard(context_executor(works_.get_executor()));
     const work by = std::move(works_);
     // What is left of it when it has been moved from may still refer to the executor, whose context may end as soon
     // as `by` has. So it ends before.
