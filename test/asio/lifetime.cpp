@@ -83,7 +83,8 @@ struct inner_executor {
   void defer(F f, const A&) const {
     f();
   }
-  friend bool operator==(const inner_executor&, const inner_executor&) noexcept = default;
+  [[maybe_unused]] friend bool operator==(const inner_executor&,
+                                          const inner_executor&) noexcept = default;
 };
 
 // Around one, as a strand is, whose last copy still needs the context.
@@ -110,7 +111,7 @@ class wrapper {
   void defer(F f, const A& a) const {
     inner_.defer(std::move(f), a);
   }
-  friend bool operator==(const wrapper& a, const wrapper& b) noexcept {
+  [[maybe_unused]] friend bool operator==(const wrapper& a, const wrapper& b) noexcept {
     return a.inner_ == b.inner_;
   }
 
