@@ -211,7 +211,7 @@ TEST_SUITE("keeping") {
       come_close(b);
       beside(
           [&] {
-            for (unsigned i = 0; i <= detail::bodies_in_a_turn; ++i) ask(b);
+            for (unsigned i = 0; i <= detail::bodies_in_a_turn + 1; ++i) ask(b);
           },
           {[&] { a.reset(); }});
       if (!here().keeps->keeps_something()) {  // who ends it had taken it, and had not counted
