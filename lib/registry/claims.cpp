@@ -80,6 +80,14 @@ struct claims_book {
                          : claimed_already(identity(r), s, exclusive);
   }
 
+  static resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive) {
+    resource_list left;
+    for (std::size_t i = 0; i != uses.size(); ++i) {
+      if (!claimed_already(uses[i], s, exclusive)) left.add(uses[i]);
+    }
+    return left;
+  }
+
   static bool has_identity(const resource_ref& r) noexcept { return !r.by_address_; }
   static const resource_identity& identity(const resource_ref& r) noexcept {
     return *static_cast<const resource_identity*>(r.thing_);
@@ -324,6 +332,10 @@ std::vector<std::string> labels_of(const resource_list& uses) {
   std::vector<std::string> labels;
   for (std::size_t i = 0; i != uses.size(); ++i) labels.push_back(claims_book::label(uses[i]));
   return labels;
+}
+
+resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive) {
+  return claims_book::unclaimed(s, uses, exclusive);
 }
 
 resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept {

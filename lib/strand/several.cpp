@@ -61,6 +61,11 @@ void several_request::claim_all() {
     if (!held_[i].section->where().is_any()) refuse_elsewhere(*held_[i].section, uses_, false);
   }
   resource_list left = uses_;
+  for (std::size_t i = 0; i != count_; ++i) {
+    left = unclaimed(*held_[i].section, left, at_.exclusive());
+  }
+  if (left.empty()) [[likely]]
+    return;
   try {
     for (std::size_t i = 0; i != count_; ++i) {
       const section_core& s = *held_[i].section;

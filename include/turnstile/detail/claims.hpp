@@ -121,6 +121,8 @@ void refuse_elsewhere(const section_core& s, const resource_list& uses, bool sub
 // used, null before. Relaxed: it points to a function.
 inline constinit atomic<int (*)(const void*) noexcept> device_of_address{nullptr};
 
+// What of `uses` the section has not claimed yet, as quick as claim is where that has nothing to do.
+resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive);
 // What of `uses` the section has claimed, however.
 resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept;
 void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
@@ -132,8 +134,9 @@ void end_claims(section_claims& all) noexcept;
 void touch_held(const resource_identity& r);
 
 // `r` is about to be read or written: the innermost section that the calling chain holds claims it,
-// as the execution there said, or another one of the same request that has claimed it already. Outside every section nothing is claimed. Throws
-// exclusive_access_error before anything is read or written.
+// as the execution there said, or another one of the same request that has claimed it already.
+// Outside every section nothing is claimed. Throws exclusive_access_error before anything is read or
+// written.
 inline void touch(const resource_identity& r) {
   if (here().chain != nullptr) [[unlikely]]
     touch_held(r);
