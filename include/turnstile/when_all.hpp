@@ -69,13 +69,18 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   using element = std::ranges::range_value_t<Range>;
   using value = typename child<element, all_ends>::value;
 
+  struct what {
+    static constexpr const char* name = "when_all";
+    static constexpr const char* waits = "waits for its children";
+  };
+
  public:
   explicit all_in(Range r) : children_(children_of<all_ends>(std::move(r))) {}
   all_in(all_in&& other) noexcept
-      : once_(std::move(other.once_)), children_(std::move(other.children_)) {}
+      : children_(std::move(other.children_)), once_(std::move(other.once_)) {}
 
   bool await_ready() {
-    once_.begin("when_all");
+    once_.begin();
     return children_.empty();
   }
 
@@ -99,9 +104,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   }
 
  private:
-  for_once once_;
   std::vector<child<element, all_ends>> children_;
   all_ends left_;
+  for_once<what> once_;
 };
 
 }  // namespace detail

@@ -109,15 +109,20 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   using one = child<element, any_ends>;
   using value = as_value<typename one::value>;
 
+  struct what {
+    static constexpr const char* name = "when_any";
+    static constexpr const char* waits = "waits for its children";
+  };
+
  public:
   explicit any_in(Range r) : children_(children_of<any_ends>(std::move(r))) {
     if (children_.empty()) throw std::invalid_argument("turnstile: when_any of nothing");
   }
   any_in(any_in&& other) noexcept
-      : once_(std::move(other.once_)), children_(std::move(other.children_)) {}
+      : children_(std::move(other.children_)), once_(std::move(other.once_)) {}
 
   bool await_ready() noexcept {
-    once_.begin("when_any");
+    once_.begin();
     return false;
   }
 
@@ -139,9 +144,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   }
 
  private:
-  for_once once_;
   std::vector<one> children_;
   any_ends ends_;
+  for_once<what> once_;
 };
 
 }  // namespace detail

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <turnstile/detail/branch.hpp>
-#include <turnstile/detail/queued_once.hpp>
+#include <turnstile/detail/for_once.hpp>
+#include <turnstile/detail/suspended.hpp>
 #include <turnstile/executor.hpp>
 
 #include <coroutine>
@@ -13,35 +14,48 @@ namespace turnstile {
 namespace detail {
 
 class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
-    : private queued_once {
+    : private suspended<job> {
+  struct what {
+    static constexpr const char* name = "yield";
+    static constexpr const char* waits = "is in a queue";
+  };
+
  public:
   yield_awaiter() noexcept = default;
-  yield_awaiter(yield_awaiter&&) noexcept = default;
+  yield_awaiter(yield_awaiter&& other) noexcept : once_(std::move(other.once_)) {}
 
   bool await_ready() noexcept {
-    begin();
+    once_.begin();
     return !here().runs_on;
   }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) noexcept {
     this->suspend(h);
-    note_queued();
+    once_.note_waiting();
     home_.post(*this);  // this may be gone
   }
-  void await_resume() noexcept { note_going_on(); }
+  void await_resume() noexcept { once_.note_going_on(); }
+
+ private:
+  for_once<what> once_;
 };
 
 template <class A>
 class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
-    : private queued_once,
+    : private suspended<job>,
       private branch_end {
   using value = kept<awaited<A>>;
+
+  struct what {
+    static constexpr const char* name = "schedule_on";
+    static constexpr const char* waits = "is in a queue";
+  };
 
   struct first_step : job {
     explicit first_step(schedule_awaiter& s) noexcept : job(&go), self(&s) {}
     static void go(job& j) noexcept {
       schedule_awaiter& s = *static_cast<first_step&>(j).self;
-      s.note_going_on();
+      s.once_.note_going_on();
       s.root_.run();  // s may be gone
     }
     schedule_awaiter* self;
@@ -51,14 +65,14 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   schedule_awaiter(executor_ref to, A&& a)
       : branch_end(&ended_here), to_(to), a_(std::forward<A>(a)), first_(*this) {}
   schedule_awaiter(schedule_awaiter&& other)
-      : queued_once(std::move(other)),
-        branch_end(&ended_here),
+      : branch_end(&ended_here),
         to_(other.to_),
         a_(std::forward<A>(other.a_)),
-        first_(*this) {}
+        first_(*this),
+        once_(std::move(other.once_)) {}
 
   bool await_ready() noexcept {
-    begin();
+    once_.begin();
     return false;
   }
   template <class P>
@@ -66,11 +80,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
     root_ = make_branch<A>(std::forward<A>(a_));
     this->suspend(h);
     root_.prepare(*this, chain_for(h));
-    note_queued();
+    once_.note_waiting();
     to_.post(first_);  // this may be gone
   }
   value await_resume() {
-    note_going_on();
+    once_.note_going_on();
     if (chain_frame* const left = root_.take_left()) adopt_holds(*left);
     return root_.got().take();
   }
@@ -78,7 +92,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
  private:
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& s = static_cast<schedule_awaiter&>(self);
-    s.note_queued();
+    s.once_.note_waiting();
     resume_at_home(s);
     return {};
   }
@@ -87,6 +101,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   A a_;
   first_step first_;
   branch<value> root_;
+  for_once<what> once_;
 };
 
 }  // namespace detail

@@ -5,7 +5,6 @@
 #include "device/host_lane.hpp"
 
 #include <turnstile/detail/claims.hpp>
-#include <turnstile/detail/contract.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/stream.hpp>
 #include <turnstile/thread_pool.hpp>
@@ -19,23 +18,6 @@ namespace detail {
 executor_ref executor_after_device() noexcept {
   const executor_ref here_now = here().runs_on;
   return here_now ? here_now : executor_ref(thread_pool::shared());
-}
-
-completion_awaiter::completion_awaiter(completion_awaiter&& other) noexcept
-    : point_waiter(&go_on), lane_(std::move(other.lane_)), point_(std::move(other.point_)) {
-  if (other.phase_ != phase::fresh) other.misused();
-  other.phase_ = phase::moved_from;
-}
-
-void completion_awaiter::misused() const noexcept {
-  contract_break("",
-                 phase_ == phase::moved_from ? "a wait for a device is used that was moved from"
-                                             : "a wait for a device is awaited twice",
-                 {});
-}
-
-void completion_awaiter::destroyed() noexcept {
-  contract_break("", "a coroutine is destroyed while it waits for a device", {});
 }
 
 lane_ref make_lane(device where, const stream_options& options) {

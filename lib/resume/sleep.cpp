@@ -1,7 +1,6 @@
 // sleep.cpp - a sleep's begin and end. The protocol is drawn in detail/sleep_awaiter.hpp.
 
 #include <turnstile/detail/chain.hpp>
-#include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/sleep_awaiter.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/thread_pool.hpp>
@@ -18,16 +17,8 @@ time_point after(time_point now, std::chrono::nanoseconds time) noexcept {
 
 }  // namespace
 
-sleep_awaiter::sleep_awaiter(sleep_awaiter&& other) noexcept
-    : timer(&is_due), until_(other.until_), time_(other.time_), is_relative_(other.is_relative_) {
-  if (other.phase_ != phase::fresh) other.misused();
-  other.phase_ = phase::moved_from;
-}
-
 bool sleep_awaiter::await_ready() {
-  if (phase_ != phase::fresh) [[unlikely]]
-    misused();
-  phase_ = phase::awaited;
+  once_.begin();
   if (const chain_frame* const top = here().chain) {
     stop_ = any_surrounding_stop(top);
     if (stop_.stop_requested()) throw operation_cancelled();
@@ -62,24 +53,13 @@ void sleep_awaiter::end(state how) noexcept {
 }
 
 void sleep_awaiter::await_resume() {
-  if (phase_ != phase::waiting) return;
+  if (!once_.waits()) return;
   // Relaxed: ordered by Z2, or by the job.
   const bool is_stopped = word_.load(relaxed) == state::stopped;
   withdraws_.reset();
   if (is_stopped) timer::cancel();
-  phase_ = phase::awaited;
+  once_.note_going_on();
   if (is_stopped) throw operation_cancelled();
-}
-
-void sleep_awaiter::misused() const noexcept {
-  contract_break("",
-                 phase_ == phase::moved_from ? "a sleep is used that was moved from"
-                                             : "a sleep is awaited twice",
-                 {});
-}
-
-void sleep_awaiter::destroyed() noexcept {
-  contract_break("", "a coroutine is destroyed while it sleeps", {});
 }
 
 }  // namespace turnstile::detail

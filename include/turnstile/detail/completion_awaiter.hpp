@@ -1,11 +1,11 @@
 // completion_awaiter.hpp - what co_await stream.completion() and co_await event do.
 #pragma once
 
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/lane.hpp>
 #include <turnstile/detail/suspended.hpp>
 
 #include <coroutine>
-#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -17,21 +17,24 @@ executor_ref executor_after_device() noexcept;
 class [[nodiscard("nothing is waited for until the result is awaited")]] completion_awaiter
     : private suspended<job>,
       private point_waiter {
+  struct what {
+    static constexpr const char* name = "wait for a device";
+    static constexpr const char* waits = "waits for a device";
+  };
+
  public:
   // Waits for all that was given to `l` when it is awaited.
   explicit completion_awaiter(lane_ref l) noexcept : point_waiter(&go_on), lane_(std::move(l)) {}
   // Null: that is reached.
   explicit completion_awaiter(point_ref p) noexcept : point_waiter(&go_on), point_(std::move(p)) {}
-  completion_awaiter(completion_awaiter&& other) noexcept;
-  ~completion_awaiter() {
-    if (phase_ == phase::waiting) [[unlikely]]
-      destroyed();
-  }
+  completion_awaiter(completion_awaiter&& other) noexcept
+      : point_waiter(&go_on),
+        lane_(std::move(other.lane_)),
+        point_(std::move(other.point_)),
+        once_(std::move(other.once_)) {}
 
   bool await_ready() {
-    if (phase_ != phase::fresh) [[unlikely]]
-      misused();
-    phase_ = phase::awaited;
+    once_.begin();
     if (lane_) point_ = lane_->record();
     return !point_ || point_->is_reached();
   }
@@ -39,32 +42,28 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] complet
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     this->suspend(h, executor_after_device());
-    phase_ = phase::waiting;
+    once_.note_waiting();
     if (point_->add(*this)) return true;  // this may be gone
-    phase_ = phase::awaited;
+    once_.note_going_on();
     stay();
     return false;
   }
 
   void await_resume() {
-    phase_ = phase::awaited;
+    once_.note_going_on();
     if (point_ && point_->failed()) [[unlikely]]
       std::rethrow_exception(point_->error());
   }
 
  private:
-  enum class phase : std::uint8_t { fresh, moved_from, awaited, waiting };
-
   static void go_on(point_waiter& w) noexcept {
     auto& self = static_cast<completion_awaiter&>(w);
     job_access::home(self).post(self);  // self may be gone
   }
-  [[noreturn]] void misused() const noexcept;
-  [[noreturn]] static void destroyed() noexcept;
 
   lane_ref lane_;
   point_ref point_;
-  phase phase_ = phase::fresh;
+  for_once<what> once_;
 };
 
 }  // namespace turnstile::detail

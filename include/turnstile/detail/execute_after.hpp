@@ -4,7 +4,8 @@
 #include <turnstile/after.hpp>
 #include <turnstile/detail/applied_body.hpp>
 #include <turnstile/detail/device_awaiter.hpp>
-#include <turnstile/detail/queued_once.hpp>
+#include <turnstile/detail/for_once.hpp>
+#include <turnstile/detail/suspended.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/when_all.hpp>
 
@@ -106,23 +107,29 @@ using call_after =
     body_after<Body, Data, after_arguments<with_rvalues<Body, Data, A...>, std::tuple<>, A...>>;
 
 // Goes on where an executor says; at once if that is here.
-class come_back : private queued_once {
+class come_back : private suspended<job> {
+  struct what {
+    static constexpr const char* name = "way back";
+    static constexpr const char* waits = "is in a queue";
+  };
+
  public:
   explicit come_back(executor_ref to) noexcept : to_(to) {}
   bool await_ready() noexcept {
-    begin();
+    once_.begin();
     return !to_ || to_ == here().runs_on;
   }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) noexcept {
     suspend(h, to_);
-    note_queued();
+    once_.note_waiting();
     to_.post(*this);  // this may be gone
   }
-  void await_resume() noexcept { note_going_on(); }
+  void await_resume() noexcept { once_.note_going_on(); }
 
  private:
   executor_ref to_;
+  for_once<what> once_;
 };
 
 // The dependencies may end anywhere. The request is made there, without a detour, but its awaiter

@@ -1,4 +1,4 @@
-// for_once.hpp - what is awaited once, and movable until then.
+// for_once.hpp - what is awaited once, movable until then, and not destroyed while it waits.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
@@ -6,30 +6,44 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace turnstile::detail {
 
-// Where nothing else would notice it: children that are there tell of it themselves.
+// What::name is what it is called, What::waits what its coroutine does meanwhile. The last member, so that it is the
+// first to be destroyed. Where nothing waits that could notice it: children that are there tell of it themselves.
+template <class What>
 class for_once {
  public:
   for_once() noexcept = default;
-  for_once(for_once&& other) noexcept : is_(std::exchange(other.is_, state::moved_from)) {}
-
-  void begin(std::string_view what) noexcept {
-    if (is_ != state::fresh) [[unlikely]]
-      misused(what);
-    is_ = state::begun;
+  for_once(for_once&& other) noexcept {
+    if (other.waits()) [[unlikely]]
+      misused(" is moved while it is awaited");
+    is_ = std::exchange(other.is_, state::moved_from);
+  }
+  ~for_once() {
+    if (waits()) [[unlikely]]
+      destroyed();
   }
 
- private:
-  enum class state : std::uint8_t { fresh, moved_from, begun };
+  void begin() noexcept {
+    if (is_ != state::fresh) [[unlikely]]
+      misused(is_ == state::moved_from ? " is used that was moved from" : " is awaited twice");
+    is_ = state::begun;
+  }
+  // Before it can go on.
+  void note_waiting() noexcept { is_ = state::waiting; }
+  void note_going_on() noexcept { is_ = state::begun; }
+  bool waits() const noexcept { return is_ == state::waiting; }
 
-  [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {
-    const char* const how =
-        is_ == state::begun ? " is awaited twice" : " is used that was moved from";
-    contract_break("", "a " + std::string(what) + how, {});
+ private:
+  enum class state : std::uint8_t { fresh, moved_from, begun, waiting };
+
+  [[noreturn]] TURNSTILE_COLD static void misused(const char* how) noexcept {
+    contract_break("", std::string("a ") + What::name + how, {});
+  }
+  [[noreturn]] TURNSTILE_COLD static void destroyed() noexcept {
+    contract_break("", std::string("a coroutine is destroyed while it ") + What::waits, {});
   }
 
   state is_ = state::fresh;

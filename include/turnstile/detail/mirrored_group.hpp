@@ -21,6 +21,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/combined.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/result.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/threads.hpp>
@@ -46,29 +47,35 @@ class mirrored_group;
 template <class T>
 class [[nodiscard("nothing is written until the result is awaited")]] mirrored_write
     : private suspended<job> {
+  struct what {
+    static constexpr const char* name = "write of a mirrored value";
+    static constexpr const char* waits = "waits for replicas";
+  };
+
  public:
   mirrored_write(mirrored_group<T>& group, std::size_t replica, mirrored_change change, T value)
       : group_(&group), replica_(replica), change_(change), value_(std::move(value)) {}
   mirrored_write(mirrored_write&& other)
-      : mirrored_write(*other.group_, other.replica_, other.change_, std::move(other.value_)) {}
-  ~mirrored_write() {
-    if (waiting_) contract_break("", "a coroutine is destroyed while it waits for replicas", {});
-  }
+      : group_(other.group_),
+        replica_(other.replica_),
+        change_(other.change_),
+        value_(std::move(other.value_)),
+        once_(std::move(other.once_)) {}
 
-  bool await_ready() const noexcept { return false; }
+  bool await_ready() noexcept {
+    once_.begin();
+    return false;
+  }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
-    if (std::exchange(awaited_, true)) {
-      contract_break("", "a write of a mirrored value is awaited twice", {});
-    }
     suspend(h);
-    waiting_ = true;
+    once_.note_waiting();
     if (!group_->serve_with(*this)) return true;  // this may be gone
     stay();
     return false;
   }
   snapshot<T> await_resume() {
-    waiting_ = false;
+    once_.note_going_on();
     return got_.take();
   }
 
@@ -78,11 +85,10 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
   mirrored_group<T>* group_;
   std::size_t replica_;
   mirrored_change change_;
-  bool awaited_ = false;
-  bool waiting_ = false;
   T value_;                                 // M1
   guarded<mirrored_write*> next_{nullptr};  // M1, then whoever serves
   result<snapshot<T>> got_;                 // whoever serves
+  for_once<what> once_;
 };
 
 template <class T>

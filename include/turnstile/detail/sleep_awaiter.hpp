@@ -28,6 +28,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/timer.hpp>
@@ -43,15 +44,21 @@ namespace turnstile::detail {
 class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_awaiter
     : private suspended<job>,
       private timer {
+  struct what {
+    static constexpr const char* name = "sleep";
+    static constexpr const char* waits = "sleeps";
+  };
+
  public:
   explicit sleep_awaiter(time_point until) noexcept : timer(&is_due), until_(until) {}
   explicit sleep_awaiter(std::chrono::nanoseconds time) noexcept
       : timer(&is_due), time_(time), is_relative_(true) {}
-  sleep_awaiter(sleep_awaiter&& other) noexcept;
-  ~sleep_awaiter() {
-    if (phase_ == phase::waiting) [[unlikely]]
-      destroyed();
-  }
+  sleep_awaiter(sleep_awaiter&& other) noexcept
+      : timer(&is_due),
+        until_(other.until_),
+        time_(other.time_),
+        is_relative_(other.is_relative_),
+        once_(std::move(other.once_)) {}
 
   // Throws operation_cancelled.
   bool await_ready();
@@ -60,7 +67,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_a
   void await_suspend(std::coroutine_handle<P> h) {
     const executor_ref back = executor_to_come_back_to();
     this->suspend(h, back);
-    phase_ = phase::waiting;
+    once_.note_waiting();
     fall_asleep();  // this may be gone
   }
 
@@ -68,7 +75,6 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_a
   void await_resume();
 
  private:
-  enum class phase : std::uint8_t { fresh, moved_from, awaited, waiting };
   enum class state : std::uint8_t { arming, asleep, due, stopped };
 
   struct withdraw {
@@ -81,16 +87,14 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_a
   void fall_asleep() noexcept;
   void end(state how) noexcept;
   static executor_ref executor_to_come_back_to();
-  [[noreturn]] void misused() const noexcept;
-  [[noreturn]] static void destroyed() noexcept;
 
   time_point until_{};
   std::chrono::nanoseconds time_{};  // if it is relative
   std::stop_token stop_;             // if it can be stopped
   std::optional<stop_callback<withdraw>> withdraws_;
   atomic<state> word_{state::arming};
-  phase phase_ = phase::fresh;
   bool is_relative_ = false;
+  for_once<what> once_;
 };
 
 }  // namespace turnstile::detail
