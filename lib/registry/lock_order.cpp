@@ -5,6 +5,9 @@
 // edges seen in ways that share no gate could happen at the same time, in as many chains, and would be
 // a deadlock; two ways with a common gate exclude each other.
 //
+// Requests of several sections take theirs in the order of their numbers, so they are in no cycle with one another:
+// one edge of a cycle at least has to be of another kind.
+//
 // Gates are sections, not classes, for two sections of one class do not exclude each other. Of an edge's
 // ways only those with the fewest gates are kept: one with more adds nothing.
 //
@@ -14,7 +17,6 @@
 
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
-#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/registry.hpp>
 
@@ -58,6 +60,7 @@ struct way {
   sections gates;
   std::vector<path_step> path;
   bool declared = false;
+  bool tied = false;  // both asked for by one request
 };
 
 struct edge {
@@ -68,7 +71,8 @@ struct edge {
   // False: it adds nothing.
   bool add(const way& w) {
     const auto covered_by = [](const way& less, const way& more) {
-      return less.declared == more.declared && std::ranges::includes(more.gates, less.gates);
+      return less.declared == more.declared && less.tied <= more.tied &&
+             std::ranges::includes(more.gates, less.gates);
     };
     if (std::ranges::any_of(ways, [&](const way& old) { return covered_by(old, w); })) return false;
     std::erase_if(ways, [&](const way& old) { return covered_by(w, old); });
@@ -96,7 +100,7 @@ class order_graph {
  public:
   // `w` is how `wanted` was asked for with `held` below it. What that may end in, if it is new.
   std::optional<finding> add(const std::string& held, const std::string& wanted, const way& w) {
-    if (held == wanted && may_nest_.contains(held)) return {};
+    if (held == wanted && (w.tied || may_nest_.contains(held))) return {};
     if (!edges_[held][wanted].add(w)) return {};
     if (held == wanted) return nested(held, w);
     search s{*this, held, {{&held, &w}}, {}};
@@ -155,7 +159,7 @@ class order_graph {
         if (++steps > most_steps) return false;
         if (!fits(w)) continue;
         legs.push_back({&from, &w});
-        if (to == goal || reach(to)) return true;
+        if (to == goal ? !are_all_tied() : reach(to)) return true;
         legs.pop_back();
       }
       return false;
@@ -164,6 +168,10 @@ class order_graph {
     bool fits(const way& w) const {
       return std::ranges::all_of(legs,
                                  [&](const leg& l) { return disjoint(l.how->gates, w.gates); });
+    }
+
+    bool are_all_tied() const {
+      return std::ranges::all_of(legs, [](const leg& l) { return l.how->tied; });
     }
   };
 
@@ -232,10 +240,12 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   return a ^ (a >> 32);
 }
 
-std::uint64_t hash_of(const chain_frame* top, const section_core& wanted) noexcept {
+bool is_of(const chain_frame& f, const site& request) noexcept { return f.at == &request; }
+
+std::uint64_t hash_of(const chain_frame* top, const section_core& wanted, const site& at) noexcept {
   std::uint64_t h = mix(switched.load(relaxed) + 1, wanted.id());
   for (const chain_frame* f = top; f != nullptr; f = f->parent) {
-    if (holds_section(*f)) h = mix(h, name_of(*f).number);
+    if (holds_section(*f)) h = mix(h, name_of(*f).number + (is_of(*f, at) ? 1ull << 32 : 0));
   }
   return h;
 }
@@ -262,14 +272,16 @@ way way_without(const std::vector<const chain_frame*>& held, const chain_frame* 
     w.path.push_back({label_of(*f), f->at->where});
     if (f != from) w.gates.push_back(name_of(*f).number);
   }
+  w.tied = is_of(*from, at);
   w.path.push_back({wanted.label(), at.where});
   std::ranges::sort(w.gates);
   return w;
 }
 
-std::vector<finding> add_to_graph(const section_core& wanted, const site& at) {
+std::vector<finding> add_to_graph(const chain_frame* top, const section_core& wanted,
+                                  const site& at) {
   const std::string to = class_of(wanted.name(), wanted.container());
-  const std::vector<const chain_frame*> held = held_by(here().chain);
+  const std::vector<const chain_frame*> held = held_by(top);
   std::vector<finding> all;
   const std::lock_guard lock(checked().lock);
   if (hook_to_call.load(relaxed) == nullptr) return {};  // switched off meanwhile
@@ -286,12 +298,13 @@ std::vector<finding> add_to_graph(const section_core& wanted, const site& at) {
 
 }  // namespace
 
-void note_order(const section_core& wanted, const site& at) noexcept {
+void note_order(const chain_frame* held, const section_core& wanted, const site& at) noexcept {
   const lock_order_hook hook = hook_to_call.load(relaxed);
   if (hook == nullptr || wanted.name().empty()) return;
-  if (seen_before(hash_of(here().chain, wanted))) return;
+  if (seen_before(hash_of(held, wanted, at))) return;
   try {
-    for (const finding& f : add_to_graph(wanted, at)) hook({f.what, f.classes, f.first, f.second});
+    for (const finding& f : add_to_graph(held, wanted, at))
+      hook({f.what, f.classes, f.first, f.second});
   } catch (...) {  // no memory, or the hook's own trouble: not the program's
   }
 }

@@ -4,6 +4,7 @@
 #include "strand/budget.hpp"
 
 #include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/several_request.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -47,8 +48,9 @@ void several_request::begin(held_section* all) {
   if (is_in_chain(here().chain)) {
     for (std::size_t i = 0; i != count_; ++i) {
       section_ = held_[i].section;
-      i + 1 == count_ ? check_chain() : check_reentry();
+      refuse_reentry();
     }
+    check_stop();
   }
   section_ = &section();
   if (withdraws()) refuse_if_withdrawn(*section_, asked_);
@@ -98,6 +100,7 @@ void several_request::withdraw_claimed() noexcept {
 bool several_request::enter_all() noexcept {
   for (std::size_t i = 0; i != count_; ++i) {
     static_cast<chain_frame&>(held_[i].frame) = frame_on(holds(i), held_[i].section, &at_);
+    note_order(holds(i), *held_[i].section, at_);
   }
   hops_ = must_hop();
   bool served = false;

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 using namespace turnstile;
@@ -63,6 +64,10 @@ task<> enter_from(const sections& all, std::size_t i) {
   if (i == all.size()) co_return;
   auto inner = [&] { return enter_from(all, i + 1); };
   co_await all[i].get().execute(inner);
+}
+
+void take_both(critical_section& one, critical_section& other) {
+  sync_wait(execute(std::tie(one, other), [] {}));
 }
 
 // Takes them one inside the other.
@@ -318,6 +323,63 @@ TEST_SUITE("registry") {
     CHECK(reports.size() == 1);
     nest({right, left});
     CHECK(reports.size() == 2);
+  }
+
+  TEST_CASE("lock order: several of one request are taken by age, against who nests them") {
+    for (const bool tie_first : {true, false}) {
+      CAPTURE(tie_first);
+      const checking on;
+      critical_section a{"a"};
+      critical_section b{"b"};
+      if (tie_first) take_both(b, a);
+      nest({b, a});
+      if (!tie_first) take_both(b, a);
+      REQUIRE(reports.size() == 1);
+      CHECK(reports[0].what == kind::inversion);
+      CHECK(reports[0].first == (tie_first ? strings{"a", "b"} : strings{"b", "a"}));
+      CHECK(reports[0].second == (tie_first ? strings{"b", "a"} : strings{"a", "b"}));
+    }
+  }
+
+  TEST_CASE("lock order: what is held below several of one request is in order with each of them") {
+    const checking on;
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section outer{"outer"};
+    auto inner = [&]() -> task<> { co_await execute(std::tie(a, b), [] {}); };
+    sync_wait(outer.execute(inner));
+    CHECK(reports.empty());
+    nest({a, outer});
+    CHECK(reports.size() == 1);
+    nest({b, outer});
+    REQUIRE(reports.size() == 2);
+    CHECK(reports[1].first == strings{"outer", "a", "b"});
+  }
+
+  TEST_CASE("lock order: several of one request and who nests them exclude each other by a gate") {
+    const checking on;
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section gate{"gate"};
+    auto inner = [&]() -> task<> { co_await execute(std::tie(a, b), [] {}); };
+    sync_wait(gate.execute(inner));
+    nest({gate, b, a});
+    CHECK(reports.empty());
+  }
+
+  TEST_CASE("lock order: several of one request are in no cycle with other such requests") {
+    const checking on;
+    critical_section x{"x"};
+    critical_section y{"y"};
+    critical_section younger_x{"x"};
+    take_both(x, y);
+    take_both(y, younger_x);
+    take_both(x, younger_x);  // of one class
+    CHECK(reports.empty());
+    nest({x, y});  // as they are taken there, but from now on without an order of age
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].classes == strings{"y", "x"});
+    CHECK(reports[0].first == strings{"y", "x"});
   }
 
   TEST_CASE("lock order: a declared order is told at the first step against it") {

@@ -318,12 +318,18 @@ class section_request : protected request_extras, protected suspended<request> {
 
   TURNSTILE_COLD void check_chain() {
     check_reentry();
-    if (surrounding_stop(here().chain).stop_requested()) refuse_as_stopped(*section_);
+    check_stop();
   }
   TURNSTILE_COLD void check_reentry() {
+    refuse_reentry();
+    note_order(here().chain, *section_, at_);
+  }
+  TURNSTILE_COLD void check_stop() {
+    if (surrounding_stop(here().chain).stop_requested()) refuse_as_stopped(*section_);
+  }
+  TURNSTILE_COLD void refuse_reentry() {
     try {
       refuse_if_held(*section_, at_);
-      note_order(*section_, at_);
     } catch (...) {
       section_->count_refusal();
       throw;
