@@ -108,13 +108,11 @@ keeper::sight keeper::seen_by(const section_core& s) noexcept {
   return {this, &s, word / states};
 }
 
+bool keeper::want(const sight& seen) noexcept { return seen.by->change(seen.epoch, kept, wanted); }
+
 keeper::revoked keeper::revoke(sight& seen) noexcept {
   keeper& k = *seen.by;
-  std::uint64_t word = in(seen.epoch, kept);
-  if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), relaxed, relaxed) &&
-      word != in(seen.epoch, wanted)) {
-    return revoked::over;
-  }
+  if (k.word_.load(relaxed) != in(seen.epoch, wanted)) return revoked::over;
   if (&k != here().keeps) heavy_fence();                 // K1
   const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5, K8
   if ((bodies & inside) != 0) return revoked::inside;

@@ -104,7 +104,7 @@ keeper::sight section_core::seen_kept() const noexcept {
 
 // True: the caller owns the section, and no keeper has it any more. It may be gone otherwise.
 bool section_core::take_from(keeper::sight& seen) noexcept {
-  if (!seen || keeper::revoke(seen) != keeper::revoked::taken) return false;
+  if (!seen || !keeper::want(seen) || keeper::revoke(seen) != keeper::revoked::taken) return false;
   count_kept(seen.executions);
   keeper::counted(seen);
   return true;
@@ -142,6 +142,7 @@ arrival section_core::try_arrive_kept(place& p) noexcept {
 void section_core::end_kept() noexcept {
   while (ring_.is_kept()) {
     keeper::sight seen = seen_kept();
+    if (seen) static_cast<void>(keeper::want(seen));  // who wanted it before may be on the way yet
     switch (seen ? keeper::revoke(seen) : keeper::revoked::over) {
       case keeper::revoked::taken:
         keeper::counted(seen);

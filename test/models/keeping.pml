@@ -200,12 +200,21 @@ inline look_who_keeps() {
   }
 }
 
+/* seen: 0, somebody else wants it already, or it is over. */
+inline want() {
+  atomic {
+    if
+    :: seen != 0 && word == IN(seen, KEPT) -> word = IN(seen, WANTED)
+    :: else -> seen = 0
+    fi
+  }
+}
+
 /* Does not touch the section before it is owned. got: TAKEN; KEPT, its thread is inside; FREE, over. */
 inline revoke() {
   atomic {
     got = TAKEN;
     if
-    :: word == IN(seen, KEPT) -> word = IN(seen, WANTED)
     :: word == IN(seen, WANTED)
     :: else -> got = FREE; seen = 0
     fi
@@ -277,10 +286,11 @@ inline publish() {
      fi;
 #endif
      kept_then = false;
-     if
 #ifdef WANTS_NOTHING
-     :: true -> seen = 0
+     seen = 0;
 #endif
+     want();
+     if
      :: seen == 0
      :: else ->
         revoke();
@@ -326,6 +336,7 @@ inline take_first() {
      :: true -> look_who_keeps()
      :: true -> seen = 0
      fi;
+     want();
      if
      :: seen == 0
      :: else ->
@@ -603,6 +614,7 @@ proctype special_maker() {
   :: left ->
      left = false;
      look_who_keeps();
+     want();
      if
      :: seen == 0
      :: else ->
@@ -628,7 +640,14 @@ proctype destroyer() {
      look_who_keeps();
      if
      :: seen == 0 -> got = FREE
-     :: else -> revoke()
+     :: else ->
+        atomic {
+          if
+          :: word == IN(seen, KEPT) -> word = IN(seen, WANTED)
+          :: else
+          fi
+        };
+        revoke()
      fi;
      if
      :: got == TAKEN -> let_go(); break

@@ -1160,17 +1160,8 @@ rule("who gives it up says so by taking it",
 rule("who wants it has no fence before the look", "if (&k != here().keeps) heavy_fence();", ";")
 rule("who wants it does not look whether somebody is inside",
      "(bodies & inside) != 0", "false")
-REVOKE = """if (!k.word_.compare_exchange_strong(word, in(seen.epoch, wanted), relaxed, relaxed) &&
-      word != in(seen.epoch, wanted)) {
-    return revoked::over;
-  }
-  if (&k != here().keeps) heavy_fence();                 // K1
-"""
-BODIES = "  const std::uint64_t bodies = k.bodies_.load(acquire);  // K2, K5, K8\n"
-TAKE = """  if ((bodies & inside) != 0) return revoked::inside;
-  seen.executions = (k.since_.load(relaxed) + bodies) / one_body;
-  return k.change(seen.epoch, wanted, taken) ? revoked::taken : revoked::over;"""
-rule("looks whether somebody is inside, then wants it", REVOKE + BODIES + TAKE, BODIES + REVOKE + TAKE)
+rule("the end looks whether somebody is inside of what is over",
+     "if (k.word_.load(relaxed) != in(seen.epoch, wanted)) return revoked::over;", ";", GIVEN_UP)
 
 rule = rules_of("lib/strand/keeping.cpp", KEPT)
 rule("inside of one section another one is kept", "k == nullptr || k->is_inside()", "k == nullptr",
@@ -1211,6 +1202,9 @@ rule("looks whose it is when its request is there already", PUBLISH + TAKES,
        "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
        "(late = seen_kept(), !take_from(late))) return what;\n" + TAKES.split("\n", 1)[1],
      ("keeping: * does not come back", "keeping:*"))
+rule("who wants it first leaves it to others", "!keeper::want(seen) ||",
+     "(static_cast<void>(keeper::want(seen)), true) ||", STAYS_AWAY)
+rule("the end does not want it", "if (seen) static_cast<void>(keeper::want(seen));", ";")
 rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
      "after_publish::take_over", STAYS_AWAY)
 rule("who comes second takes it as if it were the first", "section_ring::is_first_at_kept(p)", "true",

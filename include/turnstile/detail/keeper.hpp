@@ -7,8 +7,9 @@
 //
 //               (e, free)   --keep--------> (e+1, kept)    by its thread, as the section's owner
 //               (e, kept)   --want--------> (e, wanted)    by anybody who waits in the section's line, tries or ends
-//                                                          it, or makes it special
-//               (e, wanted) --take--------> (e, taken)     by the same, if nobody is inside, or by its thread
+//                                                          it, or makes it special: the first one
+//               (e, wanted) --take--------> (e, taken)     by who wanted it, if nobody is inside, or ends it, or by
+//                                                          its thread
 //               (e, taken)  --count-------> (e, free)      by who took it, with what the number says counted
 //               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
 //               (e, kept)   --forget------> (e, free)      by its thread, which is inside and could not keep it
@@ -56,8 +57,12 @@
 //           does not depend on the keeping thread: it may be stopped, asleep, busy with its own work, or
 //           gone. A waiter waits for the one body that is running at most, as in any section.
 //
-// Order     Who is queued has made `wanted` before anybody can know that it is: so what the keeping thread
-//           asks for later, it asks for behind it.
+//           Who finds it wanted leaves it to who wanted it first, who takes it or has seen somebody inside, who
+//           then takes it back: it came while the section was kept, so whoever does that finds it in line. So of a
+//           thousand that wait for a body one makes the system call, and not each, which took 8 ms of both cores.
+//
+// Order     Who is queued has made `wanted`, or seen it, before anybody can know that it is: so what the keeping
+//           thread asks for later, it asks for behind it.
 //
 // Dangers   Once the number is even again the section's end may come at any moment: the thread looks at its own word
 //           then, not at the section. So keepers are in static storage and never freed. The epoch lets
@@ -154,11 +159,14 @@ class alignas(cache_line) keeper {
 
   // Nothing: `s` is not kept here any more. The section has to be there meanwhile.
   sight seen_by(const section_core& s) noexcept;
+  // True: nobody wanted it before, and the caller is to revoke it.
+  static bool want(const sight& seen) noexcept;
   enum class [[nodiscard]] revoked : std::uint8_t {
     taken,  // the caller owns the section
     inside,  // its thread does, and goes on with it; or it has left this one, and is inside of another
     over,  // somebody else has become its owner
   };
+  // What is wanted.
   static revoked revoke(sight& seen) noexcept;
   // By who has taken it: seen.executions is what the section says now.
   static void counted(const sight& taken) noexcept;
