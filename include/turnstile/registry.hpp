@@ -111,7 +111,8 @@ class registry {
   ///
   /// A class is a name with its container: all sections of that name. Unnamed sections have none. What
   /// was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards. Several sections
-  /// of one request are taken by age: an order like any other to who nests them, none among such requests. Orders made
+  /// of one request are taken by age, bound ones last: an order like any other to who nests them, none among such
+  /// requests. Orders made
   /// under one common section, whatever its name, exclude each other and are not reported. Orders
   /// that never met in time are: that is what makes it a prediction.
   ///

@@ -198,7 +198,8 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
   c->parent = below;
   c->mask = f.mask;
   c->place = *f.at;
-  c->at = &c->place;
+  const bool same_request = below != nullptr && f.parent->at == f.at;
+  c->at = same_request ? below->at : &c->place;
   c->is_copy = true;
   return c.release();
 }
@@ -245,8 +246,6 @@ const chain_frame* innermost_held() noexcept {
   while (f != nullptr && !holds_section(*f)) f = f->parent;
   return f;
 }
-
-bool chain_holds(const section_core& s) noexcept { return find_holder(s) != nullptr; }
 
 void refuse_if_held(const section_core& s, const site& at) {
   if (const chain_frame* const holder = find_holder(s)) {

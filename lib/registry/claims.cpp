@@ -105,14 +105,16 @@ struct claims_book {
   }
 
   static resource_identity::rest& rest_of(const resource_identity& r) {
-    if (r.rest_ == nullptr) r.rest_ = new resource_identity::rest({}, device::any());
-    return *r.rest_;
+    if (r.details() == nullptr) {
+      r.rest_.store(new resource_identity::rest({}, device::any()), release);  // C2
+    }
+    return *r.details();
   }
 
   static void refuse_conflict(const section_core& s, const resource_ref& r, bool exclusive) {
     const resource_identity* const found = find(r);
-    if (found == nullptr || found->rest_ == nullptr) return;
-    for (const auto& [section, claim] : found->rest_->claimants) {
+    if (found == nullptr || found->details() == nullptr) return;
+    for (const auto& [section, claim] : found->details()->claimants) {
       if (section == s.id()) continue;
       if (exclusive || claim.exclusive()) {
         throw exclusive_access_error(label(*found, r.thing_), claim.by->section.label(), s.label());
@@ -123,7 +125,7 @@ struct claims_book {
 
   static device place_of(const resource_ref& r) {
     if (!r.by_address_) {
-      const resource_identity::rest* const rest = identity(r).rest_;
+      const resource_identity::rest* const rest = identity(r).details();
       return rest == nullptr ? device::any() : rest->place;
     }
     const auto ask = device_of_address.load(relaxed);
@@ -175,7 +177,7 @@ struct claims_book {
   static claim_state* find_claim(section_claims& mine, const resource_ref& r) noexcept {
     const auto at = mine.resources.find(key(r));
     if (at == mine.resources.end()) return nullptr;
-    return &at->second->rest_->claimants.find(mine.section.id())->second;
+    return &at->second->details()->claimants.find(mine.section.id())->second;
   }
 
   static resource_list claimed_at_all(section_claims& mine, const resource_list& uses) noexcept {
@@ -205,8 +207,8 @@ struct claims_book {
 
   static void drop_unless_claimed(section_claims& mine, const thing& t,
                                   const resource_identity& r) noexcept {
-    if (r.rest_ != nullptr) {
-      auto& claimants = r.rest_->claimants;
+    if (r.details() != nullptr) {
+      auto& claimants = r.details()->claimants;
       const auto at = claimants.find(mine.section.id());
       if (at != claimants.end() && at->second.any()) return;
       if (at != claimants.end()) claimants.erase(at);
@@ -217,7 +219,7 @@ struct claims_book {
 
   static void give_up(section_claims& mine) noexcept {
     for (const auto& [t, r] : mine.resources) {
-      r->rest_->claimants.erase(mine.section.id());
+      r->details()->claimants.erase(mine.section.id());
       settle(t, *r);
     }
   }
@@ -226,9 +228,9 @@ struct claims_book {
   static void settle(const thing& t, const resource_identity& r) noexcept {
     publish(r);
     const auto& [address, by_address] = t;
-    if (!by_address || (r.rest_ != nullptr && !r.rest_->claimants.empty())) return;
-    delete static_cast<resource_identity::rest*>(r.rest_);
-    r.rest_ = nullptr;
+    if (!by_address || (r.details() != nullptr && !r.details()->claimants.empty())) return;
+    delete r.details();
+    r.rest_.store(nullptr, relaxed);
     forget_address(address);
   }
 
@@ -236,15 +238,15 @@ struct claims_book {
 
   static std::uint64_t word_of(const resource_identity& r) noexcept {
     using id = resource_identity;
-    if (r.rest_ == nullptr || r.rest_->claimants.empty()) return id::none;
-    if (r.rest_->claimants.size() > 1) return id::multi_shared;
-    const auto& [section, c] = *r.rest_->claimants.begin();
+    if (r.details() == nullptr || r.details()->claimants.empty()) return id::none;
+    if (r.details()->claimants.size() > 1) return id::multi_shared;
+    const auto& [section, c] = *r.details()->claimants.begin();
     if (c.kept[true]) return id::sole(id::sole_exclusive, section);
     return c.kept[false] ? id::sole(id::sole_shared, section) : std::uint64_t{id::none};
   }
 
   static void forget_claims_on(const resource_identity& r) noexcept {
-    for (const auto& [section, claim] : r.rest_->claimants) {
+    for (const auto& [section, claim] : r.details()->claimants) {
       section_claims& by = *claim.by;
       by.resources.erase({&r, false});
       if (by.known_place(r).load(relaxed) == &r) by.known_place(r).store(nullptr, relaxed);
@@ -256,7 +258,8 @@ resource_identity::resource_identity(std::string_view name, device place)
     : rest_(name.empty() && place.is_any() ? nullptr : new rest(name, place)) {}
 
 std::string_view resource_identity::name() const noexcept {
-  return rest_ == nullptr ? std::string_view{} : std::string_view(rest_->name);
+  const rest* const r = details();
+  return r == nullptr ? std::string_view{} : std::string_view(r->name);
 }
 
 void resource_identity::end() noexcept {
@@ -264,7 +267,7 @@ void resource_identity::end() noexcept {
     const std::lock_guard lock(claims_lock);
     claims_book::forget_claims_on(*this);
   }
-  delete static_cast<rest*>(rest_);
+  delete details();
 }
 
 bool claimed_already(const resource_identity& r, const section_core& s, bool exclusive) noexcept {

@@ -38,7 +38,11 @@ living<section_core>& all_sections() { return listed_sections.all; }
 
 std::uint32_t enlist(section_core& s) {
   if constexpr (listed) {
-    const std::uint32_t id = listed_sections.all.add(s);
+    std::uint32_t id = listed_sections.all.add(s);
+    if (id == 0) [[unlikely]] {  // after 2^32 sections; it means nobody (claims.hpp)
+      id = listed_sections.all.add(s);
+      listed_sections.all.remove(s, 0);
+    }
     watch_if_asked(s);
     return id;
   } else {

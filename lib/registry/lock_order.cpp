@@ -5,7 +5,7 @@
 // edges seen in ways that share no gate could happen at the same time, in as many chains, and would be
 // a deadlock; two ways with a common gate exclude each other.
 //
-// Requests of several sections take theirs in the order of their numbers, so they are in no cycle with one another:
+// Requests of several sections take theirs in one order for all, so they are in no cycle with one another:
 // one edge of a cycle at least has to be of another kind.
 //
 // Gates are sections, not classes, for two sections of one class do not exclude each other. Of an edge's

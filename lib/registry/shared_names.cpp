@@ -46,7 +46,8 @@ std::shared_ptr<critical_section> open_at(const std::shared_ptr<shared_name>& pl
   const std::lock_guard lock(place->lock);
   if (place->forgotten) return nullptr;
   if (auto section = place->section.lock()) return section;
-  std::shared_ptr<critical_section> section(make(), last_holder(name));
+  last_holder end(name);  // before there is a section that it could leave without an end
+  std::shared_ptr<critical_section> section(make(), std::move(end));
   // Not before that has succeeded, for if it throws the deleter is called under the lock.
   std::get_deleter<last_holder>(section)->comes_to(place);
   place->section = section;

@@ -1,6 +1,8 @@
 // resources.cpp - two sections that use one thing find out, by TensorFlow's rule.
 
+#include "support/coroutine_types.hpp"
 #include "support/hold.hpp"
+#include "support/loop.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -552,6 +554,24 @@ TEST_SUITE("registry") {
     }
     CHECK_FALSE(uses(b, resource_ref(of_a)));
     CHECK_FALSE(uses(a, resource_ref(of_b)));
+  }
+
+  TEST_CASE("several sections: what each has claimed is its own in a body of another library too") {
+    critical_section a{"a"}, b{"b"};
+    const resource_identity of_a, of_b;
+    CHECK(uses(a, resource_ref(of_a)));
+    CHECK(uses(b, resource_ref(of_b)));
+    support::loop on;
+    const auto body = [&]() -> support::lazy<support::as_it_is> {
+      co_await yield();  // from now on the chain is a copy
+      touch(of_a);
+      touch(of_b);
+    };
+    const auto ask = [&]() -> task<> { co_await execute(std::tie(a, b), body); };
+    async_scope scope{{.executor = on}};
+    scope.spawn(ask());
+    on.run();
+    CHECK_NOTHROW(sync_wait(scope.join()));
   }
 
   TEST_CASE("several sections: the one that shares something claims all of it") {

@@ -223,7 +223,6 @@ inline void end_frame(uncounted_frame& f) noexcept {
 const chain_frame* innermost_held() noexcept;
 
 // The calling chain holds `s` (guards let go do not count).
-bool chain_holds(const section_core& s) noexcept;
 
 // Throws reentry_error if the calling chain holds `s`; `at` is the request that asks.
 void refuse_if_held(const section_core& s, const site& at);

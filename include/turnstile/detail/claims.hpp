@@ -26,6 +26,8 @@
 //
 // Edges     C1  a section's record and its `known`: X1 of section_core.hpp, from record_of to
 //               claimed_already
+//           C2  rest.store(release) in rest_of -> rest.load(acquire) in details: the name, which is asked for without
+//               the lock
 //           All else by the lock. The words and `known` are read relaxed: what they say of the
 //           reader's own section was true when that section's turn came, and stays true until the
 //           section or the resource ends, which nobody who still uses them may overlap with.
@@ -70,7 +72,7 @@ class resource_identity {
  public:
   explicit resource_identity(std::string_view name = {}, device place = device::any());
   ~resource_identity() {
-    if (rest_ != nullptr) [[unlikely]]
+    if (details() != nullptr) [[unlikely]]
       end();
   }
   resource_identity(const resource_identity&) = delete;
@@ -99,10 +101,11 @@ class resource_identity {
     return k | section;
   }
 
+  rest* details() const noexcept { return rest_.load(acquire); }  // C2
   void end() noexcept;
 
   mutable atomic<std::uint64_t> word_{0};
-  mutable guarded<rest*> rest_{nullptr};  // its name and claimants; made when there are any
+  mutable atomic<rest*> rest_{nullptr};  // its name and claimants; made when there are any
 };
 
 // Claims all of `uses` for a request to `s` that is about to arrive, or throws
