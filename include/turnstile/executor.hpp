@@ -4,6 +4,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/config.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -26,7 +27,7 @@ concept executor = requires(E& e, job& j) {
 };
 
 /// Refers to an executor, any type. Empty by default; two are equal if they refer to the same one.
-class executor_ref {
+class TURNSTILE_VISIBLE executor_ref {
  public:
   constexpr executor_ref() noexcept = default;
 

@@ -27,7 +27,7 @@ class pool_core;
 /// Progress   posting from a worker is wait-free while its queue of 256 has room; beyond that, and
 ///            from elsewhere, it takes a lock for the length of a list splice
 /// Lifetime   the destructor runs what is queued, then joins; it must not run on one of the threads
-class thread_pool {
+class TURNSTILE_VISIBLE thread_pool {
  public:
   /// Throws `std::invalid_argument` for 0 threads, `std::system_error` if one cannot be started.
   explicit thread_pool(unsigned threads);

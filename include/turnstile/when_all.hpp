@@ -28,6 +28,13 @@ class all_ends : public countdown {
   first_error errors_;
 };
 
+// Prepares `n` children, each with a share of `chain`: getting the first one may throw, and nothing has begun then.
+inline auto all_below(chain_frame* chain, all_ends& left, std::size_t n) noexcept {
+  return [=, &left](auto& c, std::size_t which) -> auto& {
+    return c.prepare(left, which, which + 1 == n ? chain : share(chain));
+  };
+}
+
 template <class... A>
 class [[nodiscard("nothing runs until the result is awaited")]] all_of {
  public:
@@ -42,9 +49,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_of {
       return h;
     } else {
       left_.arm(h, sizeof...(A));
-      return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
-        return c.prepare(left_, which, chain_for(h));
-      });
+      return start_in_order(h, children_, all_below(chain_for(h), left_, sizeof...(A)));
     }
   }
 
@@ -87,9 +92,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     left_.arm(h, children_.size());
-    return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
-      return c.prepare(left_, which, chain_for(h));
-    });
+    return start_in_order(h, children_, all_below(chain_for(h), left_, children_.size()));
   }
 
   auto await_resume() {

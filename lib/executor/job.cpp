@@ -16,6 +16,7 @@ void job::run() noexcept {
   detail::begin_turn();
   {
     const detail::chain_scope nothing_held{nullptr};
+    const detail::not_in_fiber whatever_runs_here;
     detail::trampoline base;
     work_(*this);  // this may be gone
   }

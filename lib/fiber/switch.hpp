@@ -30,6 +30,15 @@ using stack_begin = void (*)(stack_place from, void* passed);
 
 #if TURNSTILE_SWITCH_BY_HAND
 
+#if defined(__AVX512F__)
+#define TURNSTILE_CLOBBERS_OF_AVX512                                                            \
+  , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",   \
+      "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", \
+      "k7"
+#else
+#define TURNSTILE_CLOBBERS_OF_AVX512
+#endif
+
 // Goes to `to`, and gives where from it was come back. `passed` reaches a function that begins there.
 [[gnu::always_inline]] inline stack_place switch_to(stack_place to, void* passed) noexcept {
   // rdi, rsi: the arguments of a stack_begin. The red zone below rsp may be in use.
@@ -52,7 +61,8 @@ using stack_begin = void (*)(stack_place from, void* passed);
       :
       : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
         "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
-        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)",
+        "st(5)", "st(6)", "st(7)" TURNSTILE_CLOBBERS_OF_AVX512);
   return to;
 }
 

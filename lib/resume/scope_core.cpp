@@ -4,8 +4,8 @@
 #include <turnstile/detail/first_error.hpp>
 #include <turnstile/detail/scope_core.hpp>
 
-#include <memory>
 #include <mutex>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -16,19 +16,25 @@ scope_core::scope_core(std::stop_source stop, on_failure then, std::string_view 
 
 void scope_core::ended(std::exception_ptr error, std::source_location where) noexcept {
   if (error != nullptr) {
-    first& place = is_cancellation(error) ? first_cancellation_ : first_failure_;
-    if (note(place, std::move(error), where) && on_failure_ == on_failure::stop) request_stop();
+    failure& first = is_cancellation(error) ? first_cancellation_ : first_failure_;
+    const bool is_first = note(first, {std::move(error), where});
+    if (is_first && on_failure_ == on_failure::stop) request_stop();
   }
   if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2
   drop_share();
 }
 
-bool scope_core::note(first& place, std::exception_ptr error, std::source_location where) noexcept {
-  auto mine = std::make_unique<failure>(failure{std::move(error), where});
-  failure* none = nullptr;
-  if (!place.compare_exchange_strong(none, mine.get(), release, relaxed)) return false;  // J3
-  mine.release();
+// Without any memory: what there is to tell may be that there was none.
+bool scope_core::note(failure& first, failure f) noexcept {
+  const std::lock_guard lock(joining_);  // J3
+  if (first.error != nullptr) return false;
+  first = std::move(f);
   return true;
+}
+
+scope_core::failure scope_core::take(failure& first) noexcept {
+  const std::lock_guard lock(joining_);  // J3
+  return std::exchange(first, {});
 }
 
 std::stop_token scope_core::ask_for_stop_token() noexcept {
@@ -99,22 +105,22 @@ bool scope_core::settle() noexcept {
 }
 
 void scope_core::throw_first_error() {
-  const std::unique_ptr<failure> first(first_failure_.exchange(nullptr, acquire));  // J3
-  const std::unique_ptr<failure> cancelled(first_cancellation_.exchange(nullptr, acquire));
-  if (first != nullptr) std::rethrow_exception(first->error);
-  if (cancelled != nullptr) std::rethrow_exception(cancelled->error);
+  const failure first = take(first_failure_);
+  const failure cancelled = take(first_cancellation_);
+  if (first.error != nullptr) std::rethrow_exception(first.error);
+  if (cancelled.error != nullptr) std::rethrow_exception(cancelled.error);
 }
 
 void scope_core::abandon() noexcept {
   if (!idle()) {
     contract_break("", "an async_scope is destroyed while its work has not ended", {});
   }
-  const std::unique_ptr<failure> first(first_failure_.exchange(nullptr, relaxed));  // J2
-  const std::unique_ptr<failure> cancelled(first_cancellation_.exchange(nullptr, relaxed));
-  if (first != nullptr) {
-    report_unobserved(first->error, "", first->where);
-  } else if (cancelled != nullptr && !stop_.stop_requested()) {
-    report_unobserved(cancelled->error, "", cancelled->where);
+  const failure first = take(first_failure_);
+  const failure cancelled = take(first_cancellation_);
+  if (first.error != nullptr) {
+    report_unobserved(first.error, "", first.where);
+  } else if (cancelled.error != nullptr && !stop_.stop_requested()) {
+    report_unobserved(cancelled.error, "", cancelled.where);
   }
   drop_share();
 }

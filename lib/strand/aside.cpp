@@ -15,7 +15,7 @@
 namespace turnstile::detail {
 
 void section_core::set_aside(stand_in& s) noexcept {
-  extras& e = *given_.load(relaxed);  // made by expect_withdrawals
+  extras& e = *given_.load(relaxed);  // made with the stand-in
   stand_in* const oldest = e.oldest_aside;
   if (oldest == nullptr) {
     e.oldest_aside = &s;

@@ -21,6 +21,8 @@ constexpr int looks_between_clocks = limit(8, 1);
 
 }  // namespace
 
+constinit blocked_threads to_blocked_threads;
+
 void blocked_thread::wait() noexcept {
   while ((await_word() & has_job) != 0) run_job();
 }

@@ -153,7 +153,9 @@ void section_core::end_kept() noexcept {
     }
   }
   if (const std::uint16_t n = kept_by_.load(relaxed); n != 0) {
-    while (keeper::numbered(n).gives()) pause();
+    // This thread's own: below this call, in a post that ran the job at once, and it does not touch the section again.
+    const keeper& k = keeper::numbered(n);
+    while (k.gives() && &k != here().keeps) pause();
   }
 }
 

@@ -3,6 +3,7 @@
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
+#include "strand/off_stack.hpp"
 #include "strand/submissions.hpp"
 
 #include <turnstile/detail/lock_request.hpp>
@@ -87,7 +88,9 @@ request* section_core::finish_and_next() noexcept {
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
-    if (stand_in* const s = wake_aside(done)) return s;
+    stand_in* awake = nullptr;
+    off_this_stack([&] { awake = wake_aside(done); });
+    if (awake != nullptr) return awake;
   }
   return finish_and_next();
 }
@@ -97,32 +100,17 @@ request* section_core::next_after(outcome what, batch& done) noexcept {
   return what == outcome::set_aside ? finish_and_next() : next_after_body(done);
 }
 
-// The same where the thread is on a fiber's stack, which is for the fiber's own code.
-bool section_core::serve_off(borrowed_stack& s, request* r, request* own, batch& done,
-                             int most_bodies) noexcept {
-  struct call {
-    section_core& section;
-    request* r;
-    request* own;
-    batch& done;
-    int most_bodies;
-    bool own_served = false;
-  } c{*this, r, own, done, most_bodies};
-  s.call_off(
-      s,
-      [](void* with) noexcept {
-        auto& the = *static_cast<call*>(with);
-        the.own_served = the.section.serve(the.r, the.own, the.done, the.most_bodies);
-      },
-      &c);
-  return c.own_served;
+bool section_core::serve_off(request* r, request* own, batch& done, int most_bodies) noexcept {
+  bool own_served = false;
+  off_this_stack([&] { own_served = serve(r, own, done, most_bodies); });
+  return own_served;
 }
 
 // The loop that everything comes down to: one request after the other, until the section is left,
 // passed on, or owned by a body or a guard.
 bool section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
   if (here().stack != nullptr) [[unlikely]]
-    return serve_off(*here().stack, r, own, done, most_bodies);
+    return serve_off(r, own, done, most_bodies);
   bool own_served = false;
   budget left(most_bodies);
   const bool brisk = this_pace.look(asked_here(), left.begun());

@@ -87,17 +87,22 @@ void section_request::arrive_limited() {
   }
 }
 
-stand_in* section_request::make_stand_in(const stand_in::calls& c) {
+stand_in* section_request::try_make_stand_in(const stand_in::calls& c) noexcept {
   stand_in_ = detail::make_stand_in(*this, *section_, c);
-  if (stand_in_ == nullptr) {
-    if (arrived_ != arrival::outside) return nullptr;
+  if (stand_in_ == nullptr) return nullptr;
+  if (withdraws()) stand_in_->listen_to(asked_);
+  if (can_be_stopped(chain_)) stand_in_->listen_to(surrounding_stop(chain_));
+  return stand_in_;
+}
+
+stand_in* section_request::make_stand_in(const stand_in::calls& c) {
+  stand_in* const made = try_make_stand_in(c);
+  if (made == nullptr && arrived_ == arrival::outside) {
     give_up_waiting();
     withdraw_uses();
     throw std::bad_alloc();
   }
-  if (withdraws()) stand_in_->listen_to(asked_);
-  if (can_be_stopped(chain_)) stand_in_->listen_to(surrounding_stop(chain_));
-  return stand_in_;
+  return made;
 }
 
 bool section_request::wait_by(stand_in& s) noexcept {

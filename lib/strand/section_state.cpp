@@ -189,6 +189,11 @@ void section_core::count_refusal() noexcept {
   }
 }
 
-void section_core::count_withdrawal() const { stand_ins().withdrawn.fetch_add(1, relaxed); }
+void section_core::count_withdrawal() const noexcept {
+  try {
+    stand_ins().withdrawn.fetch_add(1, relaxed);
+  } catch (...) {
+  }
+}
 
 }  // namespace turnstile::detail

@@ -9,6 +9,7 @@
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 
 namespace turnstile::detail {
@@ -145,6 +146,10 @@ several_request::entry several_request::enter(batch& done) noexcept {
   }
   if (arrived_ == arrival::closed) return refused_with(s.refusal(how), own);
   const bool is_owner = arrived_ == arrival::owner;
+  if (is_owner && s.is_lost()) [[unlikely]] {  // meanwhile
+    s.leave_unused(line_);
+    return refused_with(s.refusal(section_core::admission::lost), own);
+  }
   if (is_owner && !s.bound_elsewhere()) {
     s.hold_first(line_);
     if (s.watched()) [[unlikely]] {
@@ -157,10 +162,9 @@ several_request::entry several_request::enter(batch& done) noexcept {
   }
   if (!is_owner && !tell_of_wait()) return refused_with(std::move(refusal_), own);
   if (needs_stand_in()) {
-    try {
-      if (stand_in* const in = make_stand_in(turn_comes_often)) return wait_by(*in, own);
-    } catch (...) {
-      return refused_with(std::current_exception(), own);
+    if (stand_in* const in = try_make_stand_in(turn_comes_often)) return wait_by(*in, own);
+    if (arrived_ == arrival::outside) {
+      return refused_with(std::make_exception_ptr(std::bad_alloc()), own);
     }
   }
   note_accepted();

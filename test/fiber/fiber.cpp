@@ -263,6 +263,58 @@ TEST_SUITE("fiber") {
     ended(on, std::move(f));
   }
 
+  TEST_CASE("fiber: nor is what an executor runs there, and what a variable waits for") {
+    loop on;
+    variable<int> v(0);
+    auto f = spawn_fiber(on, [&] {
+      bool inside = true;
+      const auto child = [&]() -> task<> {
+        inside = in_fiber();
+        co_return;
+      };
+      manual_executor by_hand;
+      async_scope scope{{.executor = by_hand}};
+      scope.spawn(child());
+      by_hand.run();
+      CHECK_FALSE(inside);
+      turnstile::await(scope.join());
+      inside = true;
+      ordered_scope ordered;
+      ordered.add(writes(v), child);
+      CHECK_FALSE(inside);
+      turnstile::await(ordered.join());
+      CHECK(in_fiber());
+    });
+    ended(on, std::move(f));
+  }
+
+  TEST_CASE("fiber: predicates of others are asked on the thread's stack and not on its own") {
+    loop on;
+    critical_section cs;
+    std::uintptr_t others = 0;
+    bool may_run = false;
+    async_scope scope{{.executor = on}};
+    auto f = spawn_fiber(on, [&] {
+      const std::uintptr_t own = stack_here();
+      const auto predicate = [&] {
+        others = in_fiber() ? 0 : stack_here();
+        return may_run;
+      };
+      const auto ask = [&]() -> task<> { co_await cs.execute_when(predicate, [] {}); };
+      scope.spawn(ask());
+      while (others == 0) turnstile::await(yield());
+      others = 0;
+      {
+        section_guard mine = turnstile::await(cs.lock());
+        may_run = true;
+      }
+      CHECK(others != 0);
+      CHECK(std::max(own, others) - std::min(own, others) > fiber_options{}.stack_size);
+      turnstile::await(scope.join());
+    });
+    ended(on, std::move(f));
+  }
+
   TEST_CASE(
       "fiber: what makes an awaiter is its own code, and what asks whether that is ready is not") {
     struct awaiter {

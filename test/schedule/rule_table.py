@@ -424,7 +424,9 @@ rule("the place of what was posted is not counted as done",
      "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
      "if (request* const next = next_awaited()) pass_to_executor(*next, done);", ON_LANE)
 LOOK = """if (has_aside_) [[unlikely]] {
-    if (stand_in* const s = wake_aside(done)) return s;
+    stand_in* awake = nullptr;
+    off_this_stack([&] { awake = wake_aside(done); });
+    if (awake != nullptr) return awake;
   }
   return finish_and_next();"""
 rule("nobody looks at those set aside", LOOK, "return finish_and_next();", ASIDE)
@@ -553,7 +555,11 @@ rule("an end does not free what was dropped",
      "      case awaited_by:\n        waiter_->resume();  // this may be gone\n        break;\n"
      "      case dropped: free(); break;\n      default: break;  // this may be gone\n    }",
      "if (word_.exchange(ended, acq_rel) == awaited_by) waiter_->resume();")
-DROP = "if (word_.exchange(dropped, acq_rel) == ended) free();"
+DROP = """switch (word_.exchange(dropped, acq_rel)) {
+      case ended: free(); break;  // H1
+      case awaited_by: misused("an execution_handle is destroyed while it is awaited");
+      default: break;
+    }"""
 rule("a drop does not free what has ended", DROP, "word_.exchange(dropped, acq_rel);")
 rule("a drop looks, then stores", DROP,
      "if (word_.load(acquire) == ended) { free(); } else { word_.store(dropped, release); }")
@@ -577,8 +583,9 @@ rule("work drops its share before its last look",
      "const bool last = running_.fetch_sub(1, release) == 1;\ndrop_share();\n"
      "if (last) wake_if_idle();")
 ERROR = """if (error != nullptr) {
-    first& place = is_cancellation(error) ? first_cancellation_ : first_failure_;
-    if (note(place, std::move(error), where) && on_failure_ == on_failure::stop) request_stop();
+    failure& first = is_cancellation(error) ? first_cancellation_ : first_failure_;
+    const bool is_first = note(first, {std::move(error), where});
+    if (is_first && on_failure_ == on_failure::stop) request_stop();
   }
 """
 LAST = "  if (running_.fetch_sub(1, release) == 1) wake_if_idle();"
@@ -591,8 +598,7 @@ rule("reads the next joiner after this one is resumed",
 rule("a cancellation hides what caused it", "is_cancellation(error) ? first_cancellation_ : first_failure_",
      "(static_cast<void>(first_cancellation_), first_failure_)", STOPS)
 rule("an error stops nobody",
-     "note(place, std::move(error), where) && on_failure_ == on_failure::stop",
-     "note(place, std::move(error), where) && false", STOPS)
+     "is_first && on_failure_ == on_failure::stop", "is_first && false", STOPS)
 rule("who leaves does not look whether it is in the list", "if (!j.listed_) return false;", "", STOPS)
 LEAVES = "(j.previous_joiner_ != nullptr ? j.previous_joiner_->next_joiner_ : joiners_) = j.next_joiner_;"
 rule("who leaves stays in the list", LEAVES, "", STOPS)
@@ -1217,7 +1223,7 @@ rule("who comes takes it though that fails", FIRST,
 rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive(p);",
      "return ring_.try_arrive(p);", ("keeping: *try*", "keeping:*"))
 rule("the end does not wait for who gives it up",
-     "while (keeper::numbered(n).gives()) pause();", "", GIVEN_UP)
+     "while (k.gives() && &k != here().keeps) pause();", "", GIVEN_UP)
 ENDED = """keeper::counted(seen);
         static_cast<void>(ring_.let_go(mine_));
         return;"""

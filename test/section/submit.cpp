@@ -196,6 +196,23 @@ TEST_SUITE("section") {
     CHECK_NOTHROW(sync_wait(std::move(first)));
   }
 
+  TEST_CASE("handle: one that is awaited is not to be let go of") {
+    const support::child_end end = support::in_child([] {
+      critical_section cs{"awaited"};
+      support::loop l;
+      const section_guard busy = support::hold(cs);
+      auto handle = cs.submit([] {});
+      const auto wait = [&]() -> task<> { co_await handle; };
+      async_scope scope{{.executor = l}};
+      scope.spawn(wait());
+      l.run();
+      handle = cs.submit([] {});
+    });
+    CHECK(end.aborted);
+    CHECK(end.one_line());
+    CHECK(end.says("section \"awaited\": an execution_handle is destroyed while it is awaited"));
+  }
+
   TEST_CASE("an error nobody takes is told in one line, whatever it says") {
     const support::child_end end = support::in_child([] {
       manual_executor on;

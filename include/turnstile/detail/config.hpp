@@ -37,9 +37,13 @@
 #if defined(__GNUC__)
 #define TURNSTILE_COLD [[gnu::cold, gnu::noinline]]
 #define TURNSTILE_INLINE [[gnu::always_inline]] inline
+// Which executor somebody refers to is told by an address that a program and a shared library have to agree on, also
+// if the program hides what it defines (-fvisibility=hidden).
+#define TURNSTILE_VISIBLE [[gnu::visibility("default")]]
 #else
 #define TURNSTILE_COLD
 #define TURNSTILE_INLINE inline
+#define TURNSTILE_VISIBLE
 #endif
 
 namespace turnstile::detail {

@@ -33,10 +33,10 @@
 //           K2  bodies.store(release) in leave -> bodies.load(acquire) in revoke: the bodies' effects, and the
 //               ring's private side, go to the next owner, and so does what is counted: who sees an even number
 //               after it was wanted, and then takes it, has seen the last one
-//           K3  word.store(release) in keep -> word.load(acquire) in seen_by: bodies, since and section
-//               kept_by: relaxed, before the ring's CAS(seq_cst) that sets the bit; read after the
+//           K3  word.store(release) in keep -> word.load(acquire) in seen_by: bodies, since and section. What kept_by
+//               says is written, relaxed, before the ring's CAS(seq_cst) that sets the bit, and read after the
 //               arrival's RMW(acquire) that shows it
-//           K4  the ring's CAS(seq_cst), special.load(seq_cst) in leave_or_keep  against  special RMW(seq_cst),
+//           K4  the ring's CAS(seq_cst), special.load(seq_cst) in section_core::keep  against  special RMW(seq_cst),
 //               word.load(seq_cst) in set: what a section has to do besides running bodies is seen by
 //               whoever keeps it, or takes it away from them. So enter does not look at that.
 //           K5  word.store(release) in forget -> word.load(acquire) in gives: what its thread did with the section,
@@ -53,13 +53,13 @@
 //               in revoke: who sees that its thread is not inside any more finds the word free, and takes nothing
 //
 // Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
-//           membarrier, where nothing is ever kept. revoke is wait-free with one system call, and
-//           does not depend on the keeping thread: it may be stopped, asleep, busy with its own work, or
+//           membarrier, where nothing is ever kept. want and revoke are wait-free, with one system call, and
+//           do not depend on the keeping thread: it may be stopped, asleep, busy with its own work, or
 //           gone. A waiter waits for the one body that is running at most, as in any section.
-//
-//           Who finds it wanted leaves it to who wanted it first, who takes it or has seen somebody inside, who
-//           then takes it back: it came while the section was kept, so whoever does that finds it in line. So of a
-//           thousand that wait for a body one makes the system call, and not each, which took 8 ms of both cores.
+//           Who finds it wanted leaves it to who wanted it first: that one takes it, or it has seen somebody
+//           inside, who takes it back. Whoever does finds all in line that came while it was kept. So of a thousand
+//           that wait for a body one makes the system call, and not each, which was seen to take 8 ms of both cores.
+//           If the system stops that thread between the two, the others wait for it as for a stopped owner.
 //
 // Order     Who is queued has made `wanted`, or seen it, before anybody can know that it is: so what the keeping
 //           thread asks for later, it asks for behind it.
@@ -116,10 +116,6 @@ class alignas(cache_line) keeper {
   // True: nobody is inside, and it was not taken when this thread last looked. `now` is bodies() then.
   TURNSTILE_INLINE bool has(const section_core& s, std::uint64_t& now) const noexcept {
     return section_.load(relaxed) == &s && ((now = bodies()) & inside) == 0;
-  }
-  bool has(const section_core& s) const noexcept {
-    std::uint64_t now;
-    return has(s, now);
   }
   // After has. True: the caller is inside. False: it is wanted, or taken; see forget.
   TURNSTILE_INLINE bool enter(std::uint64_t now) noexcept {

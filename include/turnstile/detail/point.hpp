@@ -78,8 +78,6 @@ class point {
 
   // By the stream, once, which gives up its share with it.
   void reach(std::exception_ptr error) noexcept;
-  // What is wrong is told in another way too: nobody need look at the error.
-  void is_told_elsewhere() noexcept { seen_.store(true, relaxed); }
   // Before it is recorded again, with one share.
   void renew() noexcept;
 

@@ -3,17 +3,17 @@
 // Shape     running = work not yet ended; joiners = coroutines in join, a list under a lock, which a join
 //           leaves that a stop ends; shares = running, plus one for the scope, plus one for each wait:
 //           whoever drops the last one frees this. first_failure = the first error that no join has
-//           taken; first_cancellation = the same of those that are one.
+//           taken; first_cancellation = the same of those that are one; both under that lock.
 //
 // Edges     J1  running.fetch_sub in ended, then the lock; the lock in wait, then running.load(acquire).
 //               One of two that take the lock comes first: either the last work to end finds the
 //               joiner, or the joiner finds what that work left and with it that nothing runs
 //           J2  running.fetch_sub -> running.load: what the work did
-//           J3  first_failure.CAS(release) -> exchange(acquire): the error
+//           J3  the lock: the errors
 //           J4  shares.fetch_sub(acq_rel): everything, before it is freed
 //
 // Progress  add and ended wait-free, but for a lock for a few steps of a list where nothing runs any
-//           more. wait and leave take it too. Joins that the graph was told of: also its lock.
+//           more. wait and leave take it too, and so does who has an error to tell or to take. Joins that the graph was told of: also its lock.
 //
 // Dangers   Before the lock is taken new work may have been spawned: so running is looked at again.
 //           A joiner may end the scope as soon as it is resumed, while the last piece of work still
@@ -77,9 +77,8 @@ class scope_core {
     std::exception_ptr error;
     std::source_location where;
   };
-  using first = atomic<failure*>;
-
-  static bool note(first& place, std::exception_ptr error, std::source_location where) noexcept;
+  bool note(failure& first, failure f) noexcept;  // false: there is one already
+  failure take(failure& first) noexcept;
   void wake_if_idle() noexcept;
   bool settle() noexcept;
   join_awaiter* take_joiners() noexcept;
@@ -89,8 +88,8 @@ class scope_core {
   atomic<std::size_t> shares_{1};
   mutex joining_;
   guarded<join_awaiter*> joiners_{nullptr};  // under the lock
-  first first_failure_{nullptr};
-  first first_cancellation_{nullptr};
+  failure first_failure_;                    // under the lock
+  failure first_cancellation_;               // under the lock
   const std::stop_source stop_;
   scope_members members_;
   const on_failure on_failure_;

@@ -19,7 +19,7 @@
 //           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
 //           release and acquire).
 //
-// Edges     S1  handshake of an awaitable body (execute_awaiter.hpp): exchange(acq_rel) on both
+// Edges     S1  handshake of an awaitable body (body.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
 //           X1  extras: CAS(release) of given_ and of measured where they are made, and claims.store
 //               (release) in set_claims -> load(acquire): what they point to. The watch bits are
@@ -141,7 +141,7 @@ class section_core : private job {
   // The owner has done with what begin_tried or start_time began.
   void end_time() noexcept;
 
-  // Its waiters are limited: whoever wants to arrive has to be let in. Null: they are not.
+  // Its waiters are limited: whoever wants to arrive has to be let in.
   bool limited() const noexcept { return (special_.load(relaxed) & is_limited) != 0; }
   gate* limit() const noexcept;
   enum class [[nodiscard]] admission : std::uint8_t { in, outside, full, closed, lost };
@@ -271,7 +271,7 @@ class section_core : private job {
 
   // Without memory for what few sections have it is not counted.
   void count_refusal() noexcept;
-  void count_withdrawal() const;
+  void count_withdrawal() const noexcept;
   TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
     t.count_body_elsewhere();
     add_one(executions_);  // one writer: the owner
@@ -327,8 +327,7 @@ class section_core : private job {
   TURNSTILE_COLD void await_shortly(thread_state& t) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
-  bool serve_off(borrowed_stack& s, request* r, request* own, batch& done,
-                 int most_bodies) noexcept;
+  bool serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   published take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;

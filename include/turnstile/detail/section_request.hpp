@@ -203,7 +203,9 @@ class section_request : protected request_extras, protected suspended<request> {
   bool needs_stand_in() const noexcept {
     return withdraws() || can_be_stopped(chain_) || arrived_ == arrival::outside;
   }
-  // Null: there was no memory for it, and the request waits as any other. Throws bad_alloc if it cannot.
+  // Null: there was no memory for it.
+  stand_in* try_make_stand_in(const stand_in::calls& c) noexcept;
+  // Null: the request waits as any other. Throws bad_alloc if it cannot, and does not wait.
   stand_in* make_stand_in(const stand_in::calls& c);
   // After it arrived. True: the coroutine stays suspended, and this may be gone.
   bool wait_by(stand_in& s) noexcept;

@@ -141,8 +141,8 @@ class alignas(cache_line) stand_in final : public request {
   // By the owner, pinned: gives the section away, to be served on `to`. False as in take. Otherwise
   // the section and this may be gone.
   [[nodiscard]] bool post(executor_ref to, queued where) noexcept;
-  // By whoever has pinned it. True: it was withdrawn, and the caller brings `who` back; this may be
-  // gone, but `who` is not.
+  // By whoever has pinned it. True: it was withdrawn, and the caller brings `who` back, which keeps this. False: this
+  // may be gone.
   [[nodiscard]] bool unpin() noexcept;
   bool may_run() noexcept {
     return is_awake || calls_->may_run == nullptr || calls_->may_run(*who_);

@@ -59,7 +59,11 @@ class submitted_result {
 
   // The handle goes. The state is freed by whoever is second.
   void drop() noexcept {
-    if (word_.exchange(dropped, acq_rel) == ended) free();  // H1
+    switch (word_.exchange(dropped, acq_rel)) {
+      case ended: free(); break;  // H1
+      case awaited_by: misused("an execution_handle is destroyed while it is awaited");
+      default: break;
+    }
   }
 
   [[noreturn]] TURNSTILE_COLD void misused(std::string_view what) const noexcept {

@@ -124,8 +124,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   static outcome run_body(request& r) noexcept {
     when_awaiter& self = of(r);
     self.keep_uses();
-    if (self.section_->is_lost()) self.got_.fail(self.cancelled());
-    if (self.got_.failed()) return outcome::no_body;
+    if (self.got_.failed()) return outcome::no_body;  // by its predicate
+    if (self.section_->is_lost()) {
+      self.got_.fail(self.cancelled());
+      return outcome::no_body;
+    }
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {

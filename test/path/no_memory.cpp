@@ -1,0 +1,249 @@
+// no_memory.cpp - whatever cannot be had for want of memory says so, and nothing else is lost with it.
+//
+// A program of its own, because it replaces the global operator new: each case is run again and again, and the first,
+// the second, the third ... allocation of its thread fails, until it gets by with those that succeed.
+
+#include "support/foreign.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <doctest/doctest.h>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stop_token>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+
+namespace {
+
+thread_local long left = -1;  // until one fails; less than 0: none does
+
+void* allocate(std::size_t n) {
+  if (left >= 0 && left-- == 0) throw std::bad_alloc();
+  if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
+  throw std::bad_alloc();
+}
+
+void* allocate(std::size_t n, std::align_val_t a) {
+  if (left >= 0 && left-- == 0) throw std::bad_alloc();
+  const auto align = static_cast<std::size_t>(a);
+  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t n) { return allocate(n); }
+void* operator new[](std::size_t n) { return allocate(n); }
+void* operator new(std::size_t n, std::align_val_t a) { return allocate(n, a); }
+void* operator new[](std::size_t n, std::align_val_t a) { return allocate(n, a); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+// In this scope the n-th allocation of the thread fails, from 0 on.
+class failing {
+ public:
+  explicit failing(long n) noexcept { left = n; }
+  ~failing() { left = -1; }
+  failing(const failing&) = delete;
+  failing& operator=(const failing&) = delete;
+
+  static bool has_failed() noexcept { return left < 0; }
+};
+
+// `once(fail)` makes what it needs, and calls fail(f), in which an allocation fails. It checks that nothing is lost,
+// whether f has thrown bad_alloc or not; anything else that is thrown is wrong. Gives how many have failed.
+template <class Once>
+long each_fails(Once once) {
+  for (long n = 0; n != 1000; ++n) {
+    bool has_failed = false;
+    once([&](auto f) {
+      const failing now(n);
+      try {
+        f();
+      } catch (const std::bad_alloc&) {
+      }
+      has_failed = failing::has_failed();
+    });
+    if (!has_failed) return n;
+  }
+  FAIL("there is no end of allocations");
+  return 0;
+}
+
+void check_usable(critical_section& cs) {
+  CHECK(cs.statistics().waiters == 0);
+  CHECK(sync_wait(cs.execute([] { return 7; })) == 7);
+}
+
+}  // namespace
+
+TEST_SUITE("path") {
+  TEST_CASE("no memory: an execution that waits and can be withdrawn") {
+    each_fails([](auto fail) {
+      critical_section cs;
+      std::stop_source stop;
+      section_guard busy = support::hold(cs);
+      async_scope scope;
+      int ran = 0;
+      bool begun = false;
+      fail([&] {
+        scope.spawn([](critical_section& s, int& n, std::stop_token t) -> task<> {
+          co_await s.execute([&n] { ++n; }, {.stop = t});
+        }(cs, ran, stop.get_token()));
+        begun = true;
+      });
+      busy.unlock();
+      std::exception_ptr error;
+      try {
+        sync_wait(scope.join());
+      } catch (...) {
+        error = std::current_exception();
+      }
+      CHECK(ran + (error != nullptr) + !begun == 1);
+      check_usable(cs);
+    });
+  }
+
+  TEST_CASE("no memory: two sections, one of them full, while a guard is held") {
+    each_fails([](auto fail) {
+      critical_section held;
+      critical_section a;
+      critical_section b({.max_waiters = 1, .on_full = when_full::wait_outside});
+      section_guard busy = support::hold(b);
+      async_scope waiters;
+      waiters.spawn([](critical_section& s) -> task<> { co_await s.execute([] {}); }(b));
+      int ran = 0;
+      async_scope asks;
+      bool begun = false;
+      fail([&] {
+        asks.spawn([](critical_section& outer, critical_section& one, critical_section& other,
+                      int& n) -> task<> {
+          section_guard g = co_await outer.lock();
+          co_await execute(std::tie(one, other), [&n] { ++n; });
+        }(held, a, b, ran));
+        begun = true;
+      });
+      busy.unlock();
+      sync_wait(waiters.join());
+      bool threw = false;
+      try {
+        sync_wait(asks.join());
+      } catch (const std::bad_alloc&) {
+        threw = true;
+      }
+      CHECK(ran + threw + !begun == 1);
+      check_usable(held);
+      check_usable(a);
+      check_usable(b);
+    });
+  }
+
+  TEST_CASE("no memory: when_all of a coroutine of another library that holds a guard") {
+    each_fails([](auto fail) {
+      critical_section held;
+      critical_section a;
+      critical_section b;
+      section_guard busy_a = support::hold(a);
+      section_guard busy_b = support::hold(b);
+      int ran = 0;
+      std::optional<support::foreign> asks;
+      fail([&] {
+        asks.emplace([](critical_section& outer, critical_section& one, critical_section& other,
+                        int& n) -> support::foreign {
+          section_guard g = co_await outer.lock();
+          co_await when_all(one.execute([&n] { ++n; }), other.execute([&n] { ++n; }));
+        }(held, a, b, ran));
+      });
+      busy_a.unlock();
+      busy_b.unlock();
+      if (asks) {
+        REQUIRE(asks->done());
+        bool threw = false;
+        try {
+          asks->rethrow();
+        } catch (const std::bad_alloc&) {
+          threw = true;
+        }
+        CHECK(threw == (ran != 2));
+      }
+      check_usable(held);
+      check_usable(a);
+      check_usable(b);
+    });
+  }
+
+  TEST_CASE("no memory: work that ends for want of it is told by join") {
+    const auto failed = each_fails([](auto fail) {
+      async_scope scope;
+      bool begun = false;
+      fail([&] {
+        scope.spawn([]() -> task<> {
+          static_cast<void>(std::make_unique<int>(1));
+          throw std::bad_alloc();
+          co_return;
+        }());
+        begun = true;
+      });
+      if (begun) {
+        CHECK_THROWS_AS(sync_wait(scope.join()), std::bad_alloc);
+      } else {
+        sync_wait(scope.join());
+      }
+    });
+    CHECK(failed != 0);
+  }
+
+  TEST_CASE("no memory: a section that is shared by name is either there or not") {
+    static_cast<void>(
+        critical_section::open("libcds begins, which cannot be told that it has none"));
+    each_fails([](auto fail) {
+      const std::size_t before = registry::sections().size();
+      std::shared_ptr<critical_section> cs;
+      fail([&] { cs = critical_section::open("a name that no short string has room for"); });
+      CHECK(registry::sections().size() == before + (cs != nullptr));
+    });
+  }
+
+  TEST_CASE("no memory: what is withdrawn says that, counted or not") {
+    long said_so_all_the_same = 0;
+    each_fails([&](auto fail) {
+      critical_section cs;
+      section_guard busy = support::hold(cs);
+      std::stop_source stop;
+      stop.request_stop();
+      bool said_so = false;
+      bool any_failed = false;
+      fail([&] {
+        try {
+          sync_wait(cs.execute([] {}, {.stop = stop.get_token()}));
+        } catch (const operation_cancelled&) {
+          said_so = true;
+        }
+        any_failed = failing::has_failed();
+      });
+      said_so_all_the_same += said_so && any_failed;
+      busy.unlock();
+      check_usable(cs);
+    });
+    CHECK(said_so_all_the_same != 0);
+  }
+}
