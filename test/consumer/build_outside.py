@@ -104,9 +104,10 @@ def try_subproject(args, work):
     out = work / "out"
     os.environ["CXX"] = " ".join(args.compiler)
     # A library that happens to be installed here is not the one to try. Plain builds fastest; and this is the
-    # one build of the library without precompiled headers, which hide what a file forgot to include.
-    run("meson", "setup", "--force-fallback-for=turnstile", "--buildtype=plain", "-Db_pch=false", out,
-        project)
+    # one build of the library without precompiled headers, which hide what a file forgot to include. It is shared,
+    # by a program that hides what it defines.
+    run("meson", "setup", "--force-fallback-for=turnstile", "--buildtype=plain", "-Db_pch=false",
+        "--default-library=shared", out, project)
     programs = ["outside"] + (["outside_cuda"] if args.cuda else [])
     run("ninja", "-C", out, *programs)
     return [out / program for program in programs]

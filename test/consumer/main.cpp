@@ -25,11 +25,17 @@ turnstile::task<> deposit_from_both_sides(turnstile::thread_pool& pool, int time
                                turnstile::schedule_on(pool, deposit_often(times)));
 }
 
+// A program and a shared library have to agree on which executor somebody refers to.
+turnstile::task<bool> agrees_where_it_runs(turnstile::thread_pool& pool) {
+  co_return turnstile::detail::here().runs_on == turnstile::executor_ref(pool);
+}
+
 }  // namespace
 
 int main() {
   turnstile::thread_pool pool{2};
   turnstile::sync_wait(deposit_from_both_sides(pool, 1000));
+  if (!turnstile::sync_wait(turnstile::schedule_on(pool, agrees_where_it_runs(pool)))) return 2;
   std::printf("%.*s: %ld\n", static_cast<int>(accounts.name().size()), accounts.name().data(),
               balance);
   return balance == 2000 ? 0 : 1;
