@@ -89,7 +89,11 @@ class critical_section {
   critical_section& operator=(const critical_section&) = delete;
 
   /// The section that everybody in this process shares who asks with the same two names, as long as
-  /// anybody holds it. Throws `std::invalid_argument` if `shared_name` is empty.
+  /// anybody holds it.
+  ///
+  /// Throws     std::invalid_argument if `shared_name` is empty; bad_alloc
+  /// Progress   takes a lock of that name for the length of making the section, if it is the first
+  /// Lifetime   the section ends with the last pointer to it, which is as the destructor
   static std::shared_ptr<critical_section> open(std::string_view shared_name,
                                                 std::string_view container = {});
 
@@ -100,9 +104,10 @@ class critical_section {
   ///            that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the thread
   ///            that served it, after the section was released
-  /// Throws     what `body` throws; reentry_error, section_closed, section_full and
-  ///            exclusive_access_error at once, when awaited; operation_cancelled, deadline_exceeded
-  ///            device_mismatch_error at once; device_error
+  /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error, section_closed,
+  ///            section_full, exclusive_access_error, device_mismatch_error; bad_alloc where there is none for
+  ///            what it declares for the first time, or to wait outside. Later: operation_cancelled,
+  ///            deadline_exceeded, device_error
   /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope around;
   ///            at once, whoever holds the section. A running body is never stopped
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
@@ -157,8 +162,9 @@ class critical_section {
   /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
   /// the calling chain holds it. The body must not return an awaitable.
   ///
-  /// Throws     what `body` throws; section_closed. A section bound to an executor accepts it only
-  ///            there: elsewhere it is empty
+  /// Throws     what `body` throws; section_closed; device_error if what it guards is lost with its device. A
+  ///            section bound to an executor accepts it only there: elsewhere it is empty. What the body touches
+  ///            undeclared is claimed exclusively
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<Body>();
@@ -242,15 +248,18 @@ class critical_section {
   /// Waits for the section and owns it until the guard is unlocked or destroyed.
   ///
   /// Resumes    as execute
-  /// Throws     reentry_error, section_closed, section_full, exclusive_access_error, bad_alloc at once,
-  ///            when awaited; operation_cancelled, deadline_exceeded
+  /// Throws     at once, when awaited: reentry_error, deadlock_error, section_closed, section_full,
+  ///            exclusive_access_error, device_mismatch_error, bad_alloc. Later: operation_cancelled,
+  ///            deadline_exceeded, device_error
   /// Cancel     as execute, until the guard is owned
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
   }
 
-  /// Owns the section if it is idle; never waits. Throws section_closed.
+  /// Owns the section if it is idle; never waits.
+  ///
+  /// Throws     section_closed; device_error, as try_execute; bad_alloc
   std::optional<section_guard> try_lock(
       std::source_location where = std::source_location::current());
 
@@ -261,7 +270,8 @@ class critical_section {
   /// section_closed then.
   ///
   /// Resumes    on the executor the awaiting coroutine was running on
-  /// Throws     reentry_error from inside the section; bad_alloc. Twice is fine
+  /// Throws     reentry_error from inside the section, deadlock_error from inside of what those wait for who are
+  ///            in its line; bad_alloc. Twice is fine
   /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all the
   ///            same, also if those were stopped before
   auto close(std::source_location where = std::source_location::current()) {

@@ -40,6 +40,8 @@ class thread_blocker : public branch_end {
 ///
 /// Runs on    the calling thread until `a` first suspends
 /// Throws     what `a` throws; a wait that the caller's own holds would make endless is refused
+/// Cancel     whatever `a` waits for in the library, by what surrounds the caller
+/// Lifetime   `a` is referred to, and outlives the call
 /// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects
 template <detail::awaitable A>
 detail::kept<detail::awaited<A>> sync_wait(A&& a) {

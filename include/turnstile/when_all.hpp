@@ -121,6 +121,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 /// Resumes    where the last one ended
 /// Throws     the error that happened first, after all have ended; operation_cancelled only if there is
 ///            nothing else
+/// Cancel     a stop of what surrounds it reaches all of them
 /// Lifetime   rvalues are kept in the awaiting frame, or in an array for a range; one frame is allocated for
 ///            each child that is no task
 template <detail::awaitable... A>

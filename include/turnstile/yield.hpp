@@ -79,7 +79,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   void await_suspend(std::coroutine_handle<P> h) {
     root_ = make_branch<A>(std::forward<A>(a_));
     this->suspend(h);
-    root_.prepare(*this, chain_for(h));
+    root_.prepare(*this, share(this->chain_));
     once_.note_waiting();
     to_.post(first_);  // this may be gone
   }
@@ -109,6 +109,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
 /// Goes to the end of the queue of the executor the coroutine runs on; without one it goes on at
 /// once.
 ///
+/// Resumes    on that executor
+/// Cancel     nothing ends it early
 /// Lifetime   the coroutine must not be destroyed while it is in the queue
 inline detail::yield_awaiter yield() noexcept { return {}; }
 
@@ -117,6 +119,7 @@ inline detail::yield_awaiter yield() noexcept { return {}; }
 /// Runs on    `to`, until `a` first suspends
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where `a` ended
 /// Throws     what `a` throws; at once: invalid_argument if `to` is empty
+/// Cancel     whatever `a` waits for in the library, by what surrounds the awaiting coroutine
 /// Lifetime   the awaiting coroutine must not be destroyed while `a`, or itself, is in a queue
 template <detail::awaitable A>
 auto schedule_on(executor_ref to, A&& a) {

@@ -77,20 +77,7 @@ bool delegated_hold::wait_for_turn() {
   const bool elsewhere = section_->bound_elsewhere();
   tell_if_queued();
   accepted();
-  if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) {
-    if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
-  }
-  section_core& section = *section_;
-  if (arrived_ == arrival::owner) {
-    if (elsewhere) {
-      section.post_first(line_, *this);
-    } else {
-      section.serve_first(line_, *this, nullptr);
-    }
-    return true;
-  }
-  if (section.publish(*this, line_, nullptr) == section_core::published::closed) refuse_late();
-  return true;
+  return enter_line(turn_comes_once, nullptr, elsewhere) == line_entry::waits;
 }
 
 outcome delegated_hold::run_body(request& r) noexcept {

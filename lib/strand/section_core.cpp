@@ -37,6 +37,15 @@ executor_ref who_serves(request& next, bool is_off) noexcept {
   return home && (!may_block || home != t.runs_on) ? home : executor_ref(thread_pool::shared());
 }
 
+// What a brisk thread serves, or one that tries to be, stays with it (executor/pace.hpp).
+void begin_drain(budget& left, batch& done) noexcept {
+  const bool brisk = this_pace.look(asked_here(), left.begun());
+  const bool tries = !brisk && this_pace.tries(left.begun());
+  if (tries) here().tries_until_ns = this_pace.trial_ends().time_since_epoch().count();
+  if (brisk) left.be_brisk();
+  done.keep_here(brisk || tries);
+}
+
 section_core::published said(after_publish what) noexcept {
   return what == after_publish::closed ? section_core::published::closed
                                        : section_core::published::waiting;
@@ -113,11 +122,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     return serve_off(r, own, done, most_bodies);
   bool own_served = false;
   budget left(most_bodies);
-  const bool brisk = this_pace.look(asked_here(), left.begun());
-  const bool tries = !brisk && this_pace.tries(left.begun());
-  if (tries) here().tries_until_ns = this_pace.trial_ends().time_since_epoch().count();
-  if (brisk) left.be_brisk();
-  done.keep_here(brisk || tries);
+  begin_drain(left, done);
   while (r != nullptr) {
     if (has_tail_) [[unlikely]] {
       r = unless_it_waits(r, done);

@@ -1167,7 +1167,8 @@ rule("who wants it has no fence before the look", "if (&k != here().keeps) heavy
 rule("who wants it does not look whether somebody is inside",
      "(bodies & inside) != 0", "false")
 rule("the end looks whether somebody is inside of what is over",
-     "if (k.word_.load(relaxed) != in(seen.epoch, wanted)) return revoked::over;", ";", GIVEN_UP)
+     "if (k.word_.load(relaxed) != in(seen.epoch, wanted)) return revoked::over;", ";", GIVEN_UP,
+     reason="who gives it up is not inside then: only a system call more")
 
 rule = rules_of("lib/strand/keeping.cpp", KEPT)
 rule("inside of one section another one is kept", "k == nullptr || k->is_inside()", "k == nullptr",
@@ -1208,8 +1209,8 @@ rule("looks whose it is when its request is there already", PUBLISH + TAKES,
        "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
        "(late = seen_kept(), !take_from(late))) return what;\n" + TAKES.split("\n", 1)[1],
      ("keeping: * does not come back", "keeping:*"))
-rule("who wants it first leaves it to others", "!keeper::want(seen) ||",
-     "(static_cast<void>(keeper::want(seen)), true) ||", STAYS_AWAY)
+rule("who wants it first leaves it to others", "!seen || !keeper::want(seen)",
+     "!seen || (static_cast<void>(keeper::want(seen)), true)", STAYS_AWAY)
 rule("the end does not want it", "if (seen) static_cast<void>(keeper::want(seen));", ";")
 rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
      "after_publish::take_over", STAYS_AWAY)

@@ -100,6 +100,29 @@ void check_taken_and_used_here(std::uint64_t bodies, F use) {
 }  // namespace
 
 TEST_SUITE("section") {
+  TEST_CASE(
+      "keeping: of all who come while a body runs the first one takes it away, and not each") {
+    if (!can_be_kept()) return;
+    critical_section cs;
+    come_back_to(cs);
+    detail::keeper& mine = *detail::here().keeps;
+    async_scope scope;
+    int ran = 0;
+    const auto ask = [&]() -> task<> { co_await cs.execute([&] { ++ran; }); };
+    cs.execute_blocking([&] {
+      elsewhere([&] {
+        const detail::keeper::sight seen = support::seen_by(mine, cs);
+        CHECK(seen);
+        scope.spawn(ask());
+        CHECK_FALSE(detail::keeper::want(seen));
+        scope.spawn(ask());
+      });
+    });
+    CHECK_FALSE(kept_here(cs));
+    CHECK(ran == 2);
+    sync_wait(scope.join());
+  }
+
   TEST_CASE("keeping: a section stays with who comes back to it, and not at once") {
     critical_section cs;
     int ran = 0;

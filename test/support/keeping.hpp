@@ -17,12 +17,16 @@ inline bool can_be_kept() {
   return turnstile::detail::section_ring::can_be_kept && turnstile::detail::light_fence_is_light();
 }
 
-// By that thread, and nobody has taken it away.
-inline bool kept_by(turnstile::detail::keeper& who, const turnstile::critical_section& cs) {
+inline turnstile::detail::keeper::sight seen_by(turnstile::detail::keeper& who,
+                                                const turnstile::critical_section& cs) {
   // There is nothing else in it.
   static_assert(sizeof(cs) == sizeof(turnstile::detail::section_core));
   const void* const core = &cs;
-  return static_cast<bool>(who.seen_by(*static_cast<const turnstile::detail::section_core*>(core)));
+  return who.seen_by(*static_cast<const turnstile::detail::section_core*>(core));
+}
+// By that thread, and nobody has taken it away.
+inline bool kept_by(turnstile::detail::keeper& who, const turnstile::critical_section& cs) {
+  return static_cast<bool>(seen_by(who, cs));
 }
 inline bool kept_here(const turnstile::critical_section& cs) {
   return kept_by(*turnstile::detail::here().keeps, cs);

@@ -39,19 +39,19 @@ class blocking_execution : private execution<Body> {
   }
 
   void wait() {
-    switch (enter_line()) {
-      case base::wait_for_turn::begins: break;
-      case base::wait_for_turn::is_over: this->give_up_waiting(); return;
-      case base::wait_for_turn::withdrawn: me_.need_not_wait(); return;
+    switch (wait_for_turn()) {
+      case base::line_entry::waits: break;
+      case base::line_entry::is_served: this->give_up_waiting(); return;
+      case base::line_entry::withdrawn: me_.need_not_wait(); return;
     }
     me_.wait();
     this->stay();
   }
 
-  typename base::wait_for_turn enter_line() {
+  typename base::line_entry wait_for_turn() {
     const trampoline before_it(true);
     this->block_here(me_);
-    return base::enter_line();
+    return base::wait_for_turn();
   }
 
   blocked_thread me_;

@@ -39,10 +39,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] execute_awaiter
     if (this->phase_ >= base::phase::left_more) [[unlikely]]
       return (this->phase_ == base::phase::served || turn_is_over()) && this->give_turn(h);
     this->suspend_here(h);
-    switch (this->enter_line()) {
-      case base::wait_for_turn::begins: return true;
-      case base::wait_for_turn::is_over: return this->stay_here(h);
-      case base::wait_for_turn::withdrawn: break;
+    switch (this->wait_for_turn()) {
+      case base::line_entry::waits: return true;
+      case base::line_entry::is_served: return this->stay_here(h);
+      case base::line_entry::withdrawn: break;
     }
     return false;
   }

@@ -100,39 +100,14 @@ class execution : protected section_request {
     phase_ = phase::served;
   }
 
-  enum class [[nodiscard]] wait_for_turn : std::uint8_t {
-    begins,     // this may be gone
-    is_over,    // the body has run in this very call
-    withdrawn,  // in this very call: the waiter goes on with the error
-  };
-
   // After it arrived, with its waiter filled in.
-  wait_for_turn enter_line() {
+  line_entry wait_for_turn() {
     const bool elsewhere = section_->bound_elsewhere();
     request* const own = elsewhere || must_hop() ? nullptr : this;
     await_turn(&begin_body, may_wait);
     tell_if_queued();
     accepted();
-    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
-      if (stand_in* const s = make_stand_in(turn_comes_once)) {
-        return wait_by(*s) ? wait_for_turn::begins : wait_for_turn::withdrawn;
-      }
-    }
-    section_core& section = *section_;  // this may be gone after publishing or posting
-    if (arrived_ == arrival::owner) {
-      if (elsewhere) {
-        section.post_first(line_, *this);
-        return wait_for_turn::begins;
-      }
-      return section.serve_first(line_, *this, own) ? wait_for_turn::is_over
-                                                    : wait_for_turn::begins;
-    }
-    switch (section.publish(*this, line_, own)) {
-      case section_core::published::waiting: return wait_for_turn::begins;
-      case section_core::published::own_served: return wait_for_turn::is_over;
-      case section_core::published::closed: break;
-    }
-    refuse_late();
+    return enter_line(turn_comes_once, own, elsewhere);
   }
 
   // After run_if_idle, where that left nothing but a value.

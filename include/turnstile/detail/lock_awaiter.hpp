@@ -45,19 +45,12 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     suspend_as(h, &grant, true);
     tell_if_queued();
     accepted();
-    if (arrived_ != arrival::owner && needs_stand_in()) [[unlikely]] {
-      if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
+    switch (enter_line(turn_comes_once, own, false)) {
+      case line_entry::waits: return true;
+      case line_entry::is_served: return own_here(h);
+      case line_entry::withdrawn: break;
     }
-    section_core& section = *section_;  // this may be gone after publishing
-    if (arrived_ == arrival::owner) {
-      return !section.serve_first(line_, *this, own) || own_here(h);
-    }
-    switch (section.publish(*this, line_, own)) {
-      case section_core::published::waiting: return true;
-      case section_core::published::own_served: return own_here(h);
-      case section_core::published::closed: break;
-    }
-    refuse_late();
+    return false;
   }
 
   Guard await_resume() {

@@ -209,6 +209,16 @@ class section_request : protected request_extras, protected suspended<request> {
   stand_in* make_stand_in(const stand_in::calls& c);
   // After it arrived. True: the coroutine stays suspended, and this may be gone.
   bool wait_by(stand_in& s) noexcept;
+  enum class [[nodiscard]] line_entry : std::uint8_t {
+    waits,      // this may be gone
+    is_served,  // in this very call
+    withdrawn,  // in this very call: the waiter goes on with the error
+  };
+  // After it arrived, with its waiter filled in; `own` is this if the waiter may go on in this call, else null. Throws
+  // what refuses it.
+  line_entry enter_line(const stand_in::calls& c, request* own, bool elsewhere);
+  // The same for one that needs no stand-in.
+  line_entry enter_line(request* own, bool elsewhere);
   // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error. Otherwise
   // this may be gone.
   bool was_withdrawn_meanwhile(stand_in& s) noexcept;

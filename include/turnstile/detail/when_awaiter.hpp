@@ -57,20 +57,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
       if (stand_in* const s = make_stand_in(asks_first)) return wait_by(*s);
       start = &ask;
     }
-    section_core& section = *section_;  // this may be gone after publishing or posting
-    if (arrived_ == arrival::owner) {
-      if (elsewhere) {
-        section.post_first(line_, *this);
-        return true;
-      }
-      return !section.serve_first(line_, *this, own) || go_on_here(h);
-    }
-    switch (section.publish(*this, line_, own)) {
-      case section_core::published::waiting: return true;
-      case section_core::published::own_served: return go_on_here(h);
-      case section_core::published::closed: break;
-    }
-    refuse_late();
+    return enter_line(own, elsewhere) == line_entry::waits || go_on_here(h);
   }
 
   value await_resume() {
