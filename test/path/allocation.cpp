@@ -3,14 +3,13 @@
 // A program of its own, because it replaces the global operator new.
 
 #include "support/hold.hpp"
+#include "support/own_new.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <doctest/doctest.h>
-#include <new>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -21,33 +20,9 @@ namespace {
 
 std::atomic<long> allocations{0};
 
-void* counted_allocation(std::size_t n) {
-  ++allocations;
-  if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
-  throw std::bad_alloc();
-}
-
-void* counted_allocation(std::size_t n, std::align_val_t a) {
-  ++allocations;
-  const auto align = static_cast<std::size_t>(a);
-  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
-  throw std::bad_alloc();
-}
-
 }  // namespace
 
-void* operator new(std::size_t n) { return counted_allocation(n); }
-void* operator new[](std::size_t n) { return counted_allocation(n); }
-void* operator new(std::size_t n, std::align_val_t a) { return counted_allocation(n, a); }
-void* operator new[](std::size_t n, std::align_val_t a) { return counted_allocation(n, a); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void support::before_allocation() { ++allocations; }
 
 namespace {
 

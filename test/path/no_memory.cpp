@@ -5,22 +5,19 @@
 
 #include "support/foreign.hpp"
 #include "support/hold.hpp"
-#include "support/loop.hpp"
+#include "support/own_new.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <cstddef>
-#include <cstdlib>
 #include <doctest/doctest.h>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <stop_token>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 using namespace turnstile;
 
@@ -28,33 +25,11 @@ namespace {
 
 thread_local long left = -1;  // until one fails; less than 0: none does
 
-void* allocate(std::size_t n) {
-  if (left >= 0 && left-- == 0) throw std::bad_alloc();
-  if (void* const p = std::malloc(n == 0 ? 1 : n)) return p;
-  throw std::bad_alloc();
-}
-
-void* allocate(std::size_t n, std::align_val_t a) {
-  if (left >= 0 && left-- == 0) throw std::bad_alloc();
-  const auto align = static_cast<std::size_t>(a);
-  if (void* const p = std::aligned_alloc(align, (n + align - 1) / align * align)) return p;
-  throw std::bad_alloc();
-}
-
 }  // namespace
 
-void* operator new(std::size_t n) { return allocate(n); }
-void* operator new[](std::size_t n) { return allocate(n); }
-void* operator new(std::size_t n, std::align_val_t a) { return allocate(n, a); }
-void* operator new[](std::size_t n, std::align_val_t a) { return allocate(n, a); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void support::before_allocation() {
+  if (left >= 0 && left-- == 0) throw std::bad_alloc();
+}
 
 namespace {
 
