@@ -47,12 +47,15 @@ class delegated_mutex {
   void unlock() noexcept;
 
  private:
+  void hold(section_guard guard) noexcept;
   bool try_lock_in(detail::fiber_core& f);
   [[noreturn]] void misused(std::string_view what) const noexcept;
 
   critical_section* const section_;
   const std::source_location where_;
-  section_guard held_;  // by a plain thread; whoever owns the section may touch it
+  // By a plain thread; whoever owns the section may touch both.
+  section_guard held_;
+  const detail::thread_state* by_ = nullptr;
 };
 
 }  // namespace turnstile

@@ -79,6 +79,7 @@ class synchronized {
                     std::source_location where = std::source_location::current()) {
     detail::require_safe_inside_co_await<Pred>();
     detail::require_safe_inside_co_await<Body>();
+    detail::require_host_body<on_value<Body>>();
     using asked = detail::applied_body<std::decay_t<Pred>, const T&>;
     return detail::when_awaiter<asked, on_value<Body>>(
         section_.core_, asked(std::forward<Pred>(pred), {value_}),
@@ -87,6 +88,7 @@ class synchronized {
 
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
+    detail::require_host_body<on_value<Body>>();
     return section_.try_execute([&]() -> decltype(auto) { return std::invoke(body, value_); },
                                 where);
   }

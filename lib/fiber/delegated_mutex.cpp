@@ -71,7 +71,7 @@ void delegated_mutex::lock() {
   fiber_core* const f = detail::here().fiber;
   if (f == nullptr) {
     std::optional<section_guard> at_once = section_->try_lock(where_);
-    held_ = at_once ? std::move(*at_once) : sync_wait(section_->lock({}, where_));
+    hold(at_once ? std::move(*at_once) : sync_wait(section_->lock({}, where_)));
     return;
   }
   new_hold hold(*f, *this, section_->core_, where_);
@@ -83,8 +83,13 @@ bool delegated_mutex::try_lock() {
   if (fiber_core* const f = detail::here().fiber) return try_lock_in(*f);
   std::optional<section_guard> got = section_->try_lock(where_);
   if (!got) return false;
-  held_ = std::move(*got);
+  hold(std::move(*got));
   return true;
+}
+
+void delegated_mutex::hold(section_guard guard) noexcept {
+  held_ = std::move(guard);
+  by_ = &detail::here();
 }
 
 bool delegated_mutex::try_lock_in(fiber_core& f) {
@@ -106,7 +111,9 @@ void delegated_mutex::unlock() noexcept {
     new_hold::end(*f);
     return;
   }
-  if (!held_.owns_lock()) misused("a delegated_mutex is unlocked by who has not locked it");
+  if (!held_.owns_lock() || by_ != &detail::here()) {
+    misused("a delegated_mutex is unlocked by who has not locked it");
+  }
   section_guard mine = std::move(held_);  // it is the next holder's once the section is free
 }
 

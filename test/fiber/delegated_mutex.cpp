@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -393,6 +394,24 @@ TEST_SUITE("fiber") {
       });
       CHECK(end.aborted);
       CHECK(end.says("unlocked by who has not locked it"));
+    }
+    SUBCASE("by another thread") {
+      critical_section cs{"cs"};
+      delegated_mutex m{cs};
+      std::latch locked{1};
+      std::latch told{1};
+      std::thread locks([&] {
+        m.lock();
+        locked.count_down();
+        told.wait();
+        m.unlock();
+      });
+      locked.wait();
+      const auto end = support::in_child([&] { m.unlock(); });
+      told.count_down();
+      locks.join();
+      CHECK(end.aborted);
+      CHECK(end.says("section \"cs\": a delegated_mutex is unlocked by who has not locked it"));
     }
     SUBCASE("never unlocked") {
       const auto end = breaks([](delegated_mutex&, delegated_mutex& b) { b.lock(); });
