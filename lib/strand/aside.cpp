@@ -8,6 +8,7 @@
 
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
+#include "strand/off_stack.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -57,7 +58,7 @@ void section_core::take_from_aside(stand_in& s) noexcept {
 }
 
 // Pinned then, and no longer set aside.
-stand_in* section_core::wake_aside(batch& done) noexcept {
+stand_in* section_core::wake_aside_here(batch& done) noexcept {
   extras& e = *given_.load(relaxed);
   stand_in* s = e.oldest_aside;
   const stand_in* const last = s->older;
@@ -80,6 +81,12 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
     s = younger;
   }
   return nullptr;
+}
+
+stand_in* section_core::wake_aside(batch& done) noexcept {
+  stand_in* awake = nullptr;
+  off_this_stack([&] { awake = wake_aside_here(done); });
+  return awake;
 }
 
 // What may not run yet never will.

@@ -112,16 +112,22 @@ bool section_core::take_from(keeper::sight& seen) noexcept {
 
 after_publish section_core::publish_in_ring(request& r, place p, bool last) noexcept {
   ++here().to_be_served;
-  keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+  if (section_ring::found_kept(p)) [[unlikely]]
+    return publish_at_kept(r, p, last);
+  return last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
+}
+
+after_publish section_core::publish_at_kept(request& r, place p, bool last) noexcept {
+  keeper::sight seen = seen_kept();
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what = last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
   if (what != after_publish::nothing || !take_from(seen)) return what;
   return ring_.let_go(mine_) ? what : after_publish::take_over;  // never idle: `r` is in line
 }
 
-// Kept and not used is idle to who comes first.
-arrival section_core::arrive_at_kept(place p) noexcept {
-  keeper::sight seen = section_ring::is_first_at_kept(p) ? seen_kept() : keeper::sight{};
+// By who comes first: kept and not used is idle.
+arrival section_core::arrive_at_kept() noexcept {
+  keeper::sight seen = seen_kept();
   if (!seen || seen.by->is_inside() || !take_from(seen)) return arrival::queued;
   static_cast<void>(ring_.let_go(mine_));  // never idle: who comes is in line
   return arrival::owner;

@@ -97,9 +97,7 @@ request* section_core::finish_and_next() noexcept {
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
-    stand_in* awake = nullptr;
-    off_this_stack([&] { awake = wake_aside(done); });
-    if (awake != nullptr) return awake;
+    if (stand_in* const s = wake_aside(done)) return s;
   }
   return finish_and_next();
 }

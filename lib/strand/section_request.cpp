@@ -111,33 +111,6 @@ bool section_request::wait_by(stand_in& s) noexcept {
   return section_->put_in_line(s, arrived_, line_) || !goes_on_here();
 }
 
-section_request::line_entry section_request::enter_line(const stand_in::calls& c, request* own,
-                                                        bool elsewhere) {
-  if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
-    if (stand_in* const s = make_stand_in(c)) {
-      return wait_by(*s) ? line_entry::waits : line_entry::withdrawn;
-    }
-  }
-  return enter_line(own, elsewhere);
-}
-
-section_request::line_entry section_request::enter_line(request* own, bool elsewhere) {
-  section_core& section = *section_;  // this may be gone after publishing or posting
-  if (arrived_ == arrival::owner) {
-    if (elsewhere) {
-      section.post_first(line_, *this);
-      return line_entry::waits;
-    }
-    return section.serve_first(line_, *this, own) ? line_entry::is_served : line_entry::waits;
-  }
-  switch (section.publish(*this, line_, own)) {
-    case section_core::published::waiting: return line_entry::waits;
-    case section_core::published::own_served: return line_entry::is_served;
-    case section_core::published::closed: break;
-  }
-  refuse_late();
-}
-
 bool section_request::was_withdrawn_meanwhile(stand_in& s) noexcept {
   return s.unpin() && goes_on_here();
 }

@@ -424,9 +424,7 @@ rule("the place of what was posted is not counted as done",
      "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
      "if (request* const next = next_awaited()) pass_to_executor(*next, done);", ON_LANE)
 LOOK = """if (has_aside_) [[unlikely]] {
-    stand_in* awake = nullptr;
-    off_this_stack([&] { awake = wake_aside(done); });
-    if (awake != nullptr) return awake;
+    if (stand_in* const s = wake_aside(done)) return s;
   }
   return finish_and_next();"""
 rule("nobody looks at those set aside", LOOK, "return finish_and_next();", ASIDE)
@@ -1197,7 +1195,7 @@ rule("what is given up is not passed on to who waits", "if (ring_.let_go(mine_))
      "{ static_cast<void>(ring_.let_go(mine_)); return; }", GIVEN_UP)
 rule("who is queued does not want it", "what != after_publish::nothing || !take_from(seen)",
      "(static_cast<void>(seen), true)", STAYS_AWAY)
-PUBLISH = """keeper::sight seen = section_ring::found_kept(p) ? seen_kept() : keeper::sight{};
+PUBLISH = """keeper::sight seen = seen_kept();
   if (seen && seen.by->is_inside()) ring_.note_waiting_behind(p);
   const after_publish what = last ? ring_.publish_last(r, p, mine_) : ring_.publish(r, p, mine_);
 """
@@ -1206,16 +1204,13 @@ TAKES = """  if (what != after_publish::nothing || !take_from(seen)) return what
 rule("looks whose it is when its request is there already", PUBLISH + TAKES,
      PUBLISH.split("\n", 2)[2]
      + "keeper::sight late;\n"
-       "if (what != after_publish::nothing || !section_ring::found_kept(p) || "
-       "(late = seen_kept(), !take_from(late))) return what;\n" + TAKES.split("\n", 1)[1],
+       "if (what != after_publish::nothing || (late = seen_kept(), !take_from(late))) return what;\n" + TAKES.split("\n", 1)[1],
      ("keeping: * does not come back", "keeping:*"))
 rule("who wants it first leaves it to others", "!seen || !keeper::want(seen)",
      "!seen || (static_cast<void>(keeper::want(seen)), true)", STAYS_AWAY)
 rule("the end does not want it", "if (seen) static_cast<void>(keeper::want(seen));", ";")
 rule("who takes it over does not say so", "ring_.let_go(mine_) ? what : after_publish::take_over",
      "after_publish::take_over", STAYS_AWAY)
-rule("who comes second takes it as if it were the first", "section_ring::is_first_at_kept(p)", "true",
-     STAYS_AWAY)
 FIRST = """if (!seen || seen.by->is_inside() || !take_from(seen)) return arrival::queued;
   static_cast<void>(ring_.let_go(mine_));"""
 rule("who takes it where it comes does not say so", FIRST, FIRST.split("\n")[0], STAYS_AWAY)
@@ -1254,6 +1249,8 @@ rule("what a section has to do besides is not told to who keeps it",
      "if (ring_.is_kept()) take_away_kept();", ";")
 
 rule = rules_of("include/turnstile/detail/section_core.hpp", KEPT)
+rule("who comes second takes it as if it were the first", "section_ring::is_first_at_kept(p)",
+     "section_ring::found_kept(p)", STAYS_AWAY)
 rule("who finds its own wanted goes on as if it were kept", "stop_keeping(k);\n    return false;",
      "return false;")
 rule("who leaves its own, which is wanted, leaves it to nobody",

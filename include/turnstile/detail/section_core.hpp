@@ -166,7 +166,7 @@ class section_core : private job {
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept {
     const arrival a = ring_.arrive(p);
-    return a == arrival::queued && section_ring::found_kept(p) ? arrive_at_kept(p) : a;
+    return a == arrival::queued && section_ring::is_first_at_kept(p) ? arrive_at_kept() : a;
   }
   arrival try_arrive(place& p) noexcept {
     const arrival a = ring_.try_arrive(p);
@@ -342,7 +342,7 @@ class section_core : private job {
   void let_go_kept() noexcept;
   keeper::sight seen_kept() const noexcept;
   bool take_from(keeper::sight& seen) noexcept;
-  arrival arrive_at_kept(place p) noexcept;
+  arrival arrive_at_kept() noexcept;
   arrival try_arrive_kept(place& p) noexcept;
   void take_away_kept() noexcept;
   void end_kept() noexcept;
@@ -350,6 +350,7 @@ class section_core : private job {
   std::uint64_t executions() const noexcept;
   bool is_kept_unused() const noexcept;
   after_publish publish_in_ring(request& r, place p, bool last = false) noexcept;
+  after_publish publish_at_kept(request& r, place p, bool last) noexcept;
   void finish_place() noexcept;
   request* next_awaited() noexcept;
   request* finish_and_next() noexcept;
@@ -358,6 +359,7 @@ class section_core : private job {
   request* next_after(outcome what, batch& done) noexcept;
   bool pass_awake(stand_in& s, executor_ref to, queued where) noexcept;
   stand_in* wake_aside(batch& done) noexcept;
+  stand_in* wake_aside_here(batch& done) noexcept;
   stand_in* youngest_aside() const noexcept;
   void take_from_aside(stand_in& s) noexcept;
   void close_aside(batch& done) noexcept;

@@ -216,9 +216,31 @@ class section_request : protected request_extras, protected suspended<request> {
   };
   // After it arrived, with its waiter filled in; `own` is this if the waiter may go on in this call, else null. Throws
   // what refuses it.
-  line_entry enter_line(const stand_in::calls& c, request* own, bool elsewhere);
+  TURNSTILE_INLINE line_entry enter_line(const stand_in::calls& c, request* own, bool elsewhere) {
+    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
+      if (stand_in* const s = make_stand_in(c)) {
+        return wait_by(*s) ? line_entry::waits : line_entry::withdrawn;
+      }
+    }
+    return enter_line(own, elsewhere);
+  }
   // The same for one that needs no stand-in.
-  line_entry enter_line(request* own, bool elsewhere);
+  TURNSTILE_INLINE line_entry enter_line(request* own, bool elsewhere) {
+    section_core& section = *section_;  // this may be gone after publishing or posting
+    if (arrived_ == arrival::owner) {
+      if (elsewhere) {
+        section.post_first(line_, *this);
+        return line_entry::waits;
+      }
+      return section.serve_first(line_, *this, own) ? line_entry::is_served : line_entry::waits;
+    }
+    switch (section.publish(*this, line_, own)) {
+      case section_core::published::waiting: return line_entry::waits;
+      case section_core::published::own_served: return line_entry::is_served;
+      case section_core::published::closed: break;
+    }
+    refuse_late();
+  }
   // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error. Otherwise
   // this may be gone.
   bool was_withdrawn_meanwhile(stand_in& s) noexcept;
