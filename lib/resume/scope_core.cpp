@@ -29,10 +29,13 @@ bool scope_core::note(failure& first, failure f) noexcept {
   const std::lock_guard lock(joining_);  // J3
   if (first.error != nullptr) return false;
   first = std::move(f);
+  has_failed_.store(true, relaxed);
   return true;
 }
 
 scope_core::failure scope_core::take(failure& first) noexcept {
+  if (!has_failed_.load(relaxed)) [[likely]]
+    return {};
   const std::lock_guard lock(joining_);  // J3
   return std::exchange(first, {});
 }

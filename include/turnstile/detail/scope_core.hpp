@@ -88,8 +88,10 @@ class scope_core {
   atomic<std::size_t> shares_{1};
   mutex joining_;
   guarded<join_awaiter*> joiners_{nullptr};  // under the lock
-  failure first_failure_;                    // under the lock
-  failure first_cancellation_;               // under the lock
+  // Whether there was ever an error to take. Relaxed: of what has ended, by J2.
+  atomic<bool> has_failed_{false};
+  failure first_failure_;       // under the lock
+  failure first_cancellation_;  // under the lock
   const std::stop_source stop_;
   scope_members members_;
   const on_failure on_failure_;
