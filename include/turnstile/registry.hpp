@@ -110,11 +110,10 @@ class registry {
   /// was seen is forgotten, all but the annotations.
   ///
   /// A class is a name with its container: all sections of that name. Unnamed sections have none. What
-  /// was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards. Several sections
-  /// of one request are taken by age, bound ones last: an order like any other to who nests them, none among such
-  /// requests. Orders made
-  /// under one common section, whatever its name, exclude each other and are not reported. Orders
-  /// that never met in time are: that is what makes it a prediction.
+  /// was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards. Several
+  /// sections of one request are taken by age, bound ones last: an order like any other to who nests them,
+  /// none among such requests. Orders made under one common section, whatever its name, exclude each other
+  /// and are not reported. Orders that never met in time are: that is what makes it a prediction.
   ///
   /// Threads    the hook is called on the thread that asks, once for each inversion, before the request
   ///            is made. What it throws is dropped

@@ -2,8 +2,6 @@
 
 #include <turnstile/detail/thread_state.hpp>
 
-#include <utility>
-
 namespace turnstile {
 
 bool detail::others_wait_here() noexcept {
@@ -14,15 +12,14 @@ bool detail::others_wait_here() noexcept {
 void job::run() noexcept {
   detail::thread_state& state = detail::here();
   const executor_ref runs_on_before = state.runs_on;
-  detail::fiber_core* const fiber_before = std::exchange(state.fiber, nullptr);
   state.runs_on = home_;
   detail::begin_turn();
   {
     const detail::chain_scope nothing_held{nullptr};
+    const detail::not_in_fiber whatever_runs_here;
     detail::trampoline base;
     work_(*this);  // this may be gone
   }
-  state.fiber = fiber_before;
   state.runs_on = runs_on_before;
 }
 

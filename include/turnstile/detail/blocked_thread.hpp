@@ -73,10 +73,9 @@ class blocked_thread {
 };
 
 // Where the requests of blocked threads go when they are done with: each tells its thread, wherever that is.
-struct TURNSTILE_VISIBLE blocked_threads{void post(job & j) noexcept {job_access::work_here(j);
-}  // namespace turnstile::detail
-}
-;
+struct TURNSTILE_VISIBLE blocked_threads {
+  void post(job& j) noexcept { job_access::work_here(j); }  // j may be gone
+};
 extern constinit blocked_threads to_blocked_threads;  // one for a program and the library it shares
 
 }  // namespace turnstile::detail

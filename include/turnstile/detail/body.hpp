@@ -22,10 +22,11 @@ inline constexpr bool submits = !std::is_invocable_v<std::remove_reference_t<Bod
 
 template <class Body, bool = submits<Body>>
 struct returned_by {
-  static_assert(std::is_invocable_v<std::remove_reference_t<Body>&>,
-                "a body is called as an lvalue, without arguments or with a stream&; that of a "
-                "synchronized with "
-                "a reference to its value before, and that of after(...) with what those gave");
+  static_assert(
+      std::is_invocable_v<std::remove_reference_t<Body>&>,
+      "a body is called as an lvalue, without arguments or with a stream&; that of a "
+      "synchronized with a reference to its value before, and that of after(...) with what "
+      "those gave");
   using type = std::invoke_result_t<std::remove_reference_t<Body>&>;
 };
 template <class Body>

@@ -222,9 +222,7 @@ inline void end_frame(uncounted_frame& f) noexcept {
 // The calling chain's innermost hold (guards let go do not count). Null: it holds nothing.
 const chain_frame* innermost_held() noexcept;
 
-// The calling chain holds `s` (guards let go do not count).
-
-// Throws reentry_error if the calling chain holds `s`; `at` is the request that asks.
+// Throws reentry_error if the calling chain holds `s` (guards let go do not count); `at` is the request that asks.
 void refuse_if_held(const section_core& s, const site& at);
 
 // Throws deadlock_error if the calling chain holds `s`: what waits in line there would wait for ever.

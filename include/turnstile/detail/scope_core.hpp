@@ -13,7 +13,8 @@
 //           J4  shares.fetch_sub(acq_rel): everything, before it is freed
 //
 // Progress  add and ended wait-free, but for a lock for a few steps of a list where nothing runs any
-//           more. wait and leave take it too, and so does who has an error to tell or to take. Joins that the graph was told of: also its lock.
+//           more. wait and leave take it too, and so does who has an error to tell or to take. Joins
+//           that the graph was told of: also its lock.
 //
 // Dangers   Before the lock is taken new work may have been spawned: so running is looked at again.
 //           A joiner may end the scope as soon as it is resumed, while the last piece of work still
