@@ -134,7 +134,7 @@ class critical_section {
     detail::require_safe_inside_co_await<Body>();
     return detail::execute_after<std::decay_t<Body>, std::tuple<>, A...>(
         core_, detail::dependencies_access::all(std::move(first)), std::forward<Body>(body), {},
-        options, detail::kept_token(options.stop.token()), where);
+        options, detail::kept_token(options.stop.token()), detail::lane_of(options.on), where);
   }
 
   /// Runs `body` once `pred()` is true: asked when the request's turn comes, and if it is not true then,
@@ -237,8 +237,10 @@ class critical_section {
       std::source_location where = std::source_location::current()) {
     using body_type = std::decay_t<Body>;
     if constexpr (detail::submits<body_type>) {
-      return sync_wait(
-          detail::device_awaiter<body_type>(core_, std::forward<Body>(body), options, where));
+      execute_options here = options;
+      here.resume_on = {};
+      return turnstile::sync_wait(
+          detail::device_awaiter<body_type>(core_, std::forward<Body>(body), here, where));
     } else {
       detail::blocking_execution<body_type> now(core_, std::forward<Body>(body), options, where);
       return now.run();

@@ -56,7 +56,8 @@ class device {
 
 /// Sets who hears, once for each device, that it failed in a way that no later work on it can survive.
 /// Everything that waits for it ends with the same error, and the sections whose data was there stay
-/// unusable; whether the process goes on is for the hook to say. The default, also set by null, prints
+/// unusable; whether the process goes on is for the hook to say: by `std::abort` or `std::_Exit`, for
+/// `std::exit` would wait for the very thread that calls the hook. The default, also set by null, prints
 /// one line to stderr.
 ///
 /// Threads    from any thread; the hook is called on whichever thread noticed, outside every lock; it

@@ -19,7 +19,8 @@ namespace turnstile {
 
 /// A place in the order of a stream: what was given to it before. One that is made by default is reached.
 ///
-/// Threads    any member from any thread; copies are the same event
+/// Threads    any member from any thread; copies are the same event. Asking for a GPU's may change the calling
+///            thread's current device
 /// Memory     who finds it ready, or goes on after awaiting it, sees what the work before it wrote, in
 ///            host, pinned and managed memory
 /// Resumes    on the executor the coroutine was running on; without one on thread_pool::shared(). Those
@@ -56,7 +57,8 @@ struct stream_options {
 ///
 /// On the host device an executor does it, one piece after the other; what is given to a GPU runs there.
 ///
-/// Threads    any member from any thread, but for moves and the end
+/// Threads    any member from any thread, but for moves and the end. What is given to a GPU leaves that the
+///            calling thread's current device; a body that launches elsewhere as well sets it itself
 /// Order      what one stream was given is done in that order; streams only wait for each other where they
 ///            are told to
 /// Progress   giving work takes a lock for a list splice and, on a GPU, the time of the driver's call;

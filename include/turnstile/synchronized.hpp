@@ -70,7 +70,7 @@ class synchronized {
     return detail::execute_after<std::decay_t<Body>, std::tuple<T&>, A...>(
         section_.core_, detail::dependencies_access::all(std::move(first)),
         std::forward<Body>(body), std::tuple<T&>(value_), options,
-        detail::kept_token(options.stop.token()), where);
+        detail::kept_token(options.stop.token()), detail::lane_of(options.on), where);
   }
 
   template <class Pred, class Body>

@@ -26,6 +26,8 @@ namespace detail {
 class time_limit : public countdown, private timer {
  public:
   time_limit() noexcept : timer(&time_is_over) {}
+  // Of a coroutine that is destroyed while it waits, the timer is still there.
+  ~time_limit() { static_cast<void>(cancel()); }
 
   void note(std::size_t, const std::exception_ptr&) noexcept {}
 
@@ -33,8 +35,8 @@ class time_limit : public countdown, private timer {
 
   void begin(std::chrono::nanoseconds time) noexcept {
     if (time == std::chrono::nanoseconds::zero()) return time_is_over(*this);
-    const time_point now = timer_now();
-    if (time < time_point::max() - now) start(now + time);  // else it is for ever
+    const time_point end = later(timer_now(), time);
+    if (end != time_point::max()) start(end);  // else it is for ever
   }
 
   // When the child has ended. True: its time was over, and nobody else wanted it to stop.

@@ -85,8 +85,7 @@ polled* engine::hold_only_one() noexcept {
   return can ? l : nullptr;
 }
 
-bool engine::drain(std::chrono::nanoseconds within) noexcept {
-  const auto until = steady_clock::now() + within;
+bool engine::drain(steady_clock::time_point until) noexcept {
   while (has_pending()) {
     if (poll()) continue;
     if (steady_clock::now() >= until) return false;

@@ -85,7 +85,7 @@ class engine {
   bool has_pending() const noexcept { return pending_.load(seq_cst) != 0; }  // E2
 
   // Blocks until nothing is pending. False: it took too long.
-  bool drain(std::chrono::nanoseconds within) noexcept;
+  bool drain(steady_clock::time_point until) noexcept;
 
   // For the watch. How often somebody has looked; how many lanes have come; and the lane that is pending alone, if it can block, with
   // a hold on it.

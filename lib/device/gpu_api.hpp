@@ -44,6 +44,7 @@ struct gpu_api {
   int (*device_of_pointer)(const void* p, int* device);
   int (*exchange_capture_mode)(int* mode);
   int (*peek_at_last_error)();
+  int (*get_last_error)();  // which is none afterwards, unless it is sticky
 
   const char* (*error_name)(int error);
   const char* (*error_text)(int error);

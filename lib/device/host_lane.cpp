@@ -198,14 +198,15 @@ point_ref host_lane::give_point(host_point& p) noexcept {
 }
 
 // The point is made before the work is given that it comes behind: then nothing can fail any more.
-void host_lane::begin_submission() {
+int host_lane::begin_submission() {
   host_point* const p = host_point::make();
   const std::lock_guard locked(lock_);
   p->link = spare_;
   spare_ = p;
+  return 0;
 }
 
-lane::submitted host_lane::end_submission() noexcept {
+lane::submitted host_lane::end_submission(int) noexcept {
   host_point* p = nullptr;
   {
     const std::lock_guard locked(lock_);

@@ -40,8 +40,8 @@ class host_lane final : public lane, private job, private point_waiter, private 
   void wait(point& p) override;
   void* allocate(std::size_t bytes) override;
   void deallocate(void* p, std::size_t bytes) noexcept override;
-  void begin_submission() override;
-  submitted end_submission() noexcept override;
+  int begin_submission() override;
+  submitted end_submission(int) noexcept override;
   bool can_wait_for(const point&) const noexcept override { return true; }
 
  private:

@@ -43,9 +43,10 @@ class watch {
 
   void end() noexcept {
     {
-      const std::lock_guard locked(lock_);
+      std::unique_lock locked(lock_);
       is_over_ = true;
-      called_.notify_one();
+      called_.notify_all();
+      called_.wait(locked, [this] { return !blocker_tells_; });
     }
     runs_.join();
   }
@@ -93,6 +94,8 @@ class watch {
   // Blocks another thread in the driver, and rests until that is over or more is pending. False: there are
   // several lanes, or the one there is has no such call.
   bool block_for_one() noexcept {
+    const std::uint32_t lanes =
+        engine_.lanes_ever();  // first: who comes after that ends the rest (E2)
     polled* const l = engine_.hold_only_one();
     if (l == nullptr) return false;
     if (!give_to_blocker(*l)) {
@@ -100,7 +103,6 @@ class watch {
       return false;
     }
     std::unique_lock locked(lock_);
-    const std::uint32_t lanes = engine_.lanes_ever();
     rests_.store(true, seq_cst);  // E2
     called_.wait(locked, [&] {
       return is_over_ || blocked_on_ == nullptr || engine_.lanes_ever() != lanes;
@@ -132,11 +134,16 @@ class watch {
       polled& l = *blocked_on_;
       locked.unlock();
       l.block_on_oldest();
+      locked.lock();
+      if (is_over_) return;  // soon there is no shared pool to tell anybody on
+      blocker_tells_ = true;
+      locked.unlock();
       l.let_go();
       engine_.poll();
       locked.lock();
+      blocker_tells_ = false;
       blocked_on_ = nullptr;
-      called_.notify_one();
+      called_.notify_all();
     }
   }
 
@@ -147,6 +154,7 @@ class watch {
   bool is_over_ = false;          // under the lock
   bool has_blocker_ = false;      // by the watch
   polled* blocked_on_ = nullptr;  // under the lock
+  bool blocker_tells_ = false;    // under the lock
   atomic<bool> rests_{false};
   std::thread runs_;  // the last one: it uses the others
 };

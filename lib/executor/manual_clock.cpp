@@ -12,6 +12,7 @@ manual_clock::manual_clock() {
   if (!detail::timers.begin_by_hand()) {
     detail::contract_break("", "there is a manual_clock already", {});
   }
+  detail::timers.call_due_by_hand();  // what the library's thread is just about to call
 }
 
 manual_clock::~manual_clock() {
@@ -23,11 +24,7 @@ std::chrono::steady_clock::time_point manual_clock::now() const noexcept {
   return detail::timers.now();
 }
 
-void manual_clock::advance(std::chrono::nanoseconds by) {
-  const auto before = now();
-  const bool too_far = by >= detail::time_point::max() - before;
-  advance_to(too_far ? detail::time_point::max() : before + by);
-}
+void manual_clock::advance(std::chrono::nanoseconds by) { advance_to(detail::later(now(), by)); }
 
 void manual_clock::advance_to(std::chrono::steady_clock::time_point t) {
   detail::timers.advance_to(t);

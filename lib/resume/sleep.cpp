@@ -7,16 +7,6 @@
 
 namespace turnstile::detail {
 
-namespace {
-
-constexpr time_point never = time_point::max();
-
-time_point after(time_point now, std::chrono::nanoseconds time) noexcept {
-  return time >= never - now ? never : now + time;
-}
-
-}  // namespace
-
 bool sleep_awaiter::await_ready() {
   once_.begin();
   if (const chain_frame* const top = here().chain) {
@@ -24,7 +14,7 @@ bool sleep_awaiter::await_ready() {
     if (stop_.stop_requested()) throw operation_cancelled();
   }
   const time_point now = timer_now();
-  if (is_relative_) until_ = after(now, time_);
+  if (is_relative_) until_ = later(now, time_);
   return until_ <= now;
 }
 

@@ -53,7 +53,7 @@ bool submission::begin() noexcept {
   try {
     choose_lane();
     if (all_->tail && all_->tail_lane != lane_.get()) lane_->wait(*all_->tail);
-    lane_->begin_submission();
+    error_before_ = lane_->begin_submission();
     return true;
   } catch (...) {
     error_ = std::current_exception();
@@ -62,11 +62,15 @@ bool submission::begin() noexcept {
 }
 
 outcome submission::submitted() noexcept {
-  lane::submitted done = lane_->end_submission();
+  lane::submitted done = lane_->end_submission(error_before_);
   error_ = std::move(done.error);
-  if (!done.end) return outcome::finished;
+  if (!done.end) {
+    section_->note_loss(error_);
+    return outcome::finished;
+  }
   end_ = std::move(done.end);
   if (section_->hands_on_late()) {
+    tell_submitted();
     holds_ = true;
     if (end_->add(*this)) return outcome::suspended;  // this may be gone
     holds_ = false;
@@ -83,9 +87,14 @@ std::exception_ptr submission::error() const noexcept {
   return end_ && end_->failed() ? end_->error() : nullptr;
 }
 
+// Once.
+void submission::tell_submitted() noexcept {
+  if (submitted_point* const p = std::exchange(submitted_, nullptr)) p->tell();
+}
+
 // Its request is handed back.
 void submission::post(job&) noexcept {
-  if (handed_back_ != nullptr) handed_back_->tell();
+  tell_submitted();
   if (!end_ || !end_->add(*this)) complete();  // else this may be gone
 }
 

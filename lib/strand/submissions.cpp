@@ -108,8 +108,12 @@ void section_core::forget_tail(submissions& all) noexcept {
 
 // Twice if a body was held until its work was complete, and there was a tail before it.
 void section_core::note_loss(const point& end) noexcept {
-  if (is_lost() || !end.failed() || !says_lost(end.error())) return;
-  its_submissions().lost_with = end.error();
+  if (!is_lost() && end.failed()) note_loss(end.error());
+}
+
+void section_core::note_loss(const std::exception_ptr& with) noexcept {
+  if (with == nullptr || is_lost() || !says_lost(with)) return;
+  its_submissions().lost_with = with;
   set(is_lost_with_device, true);  // T4
 }
 

@@ -123,6 +123,15 @@ int begin(call c, int device) {
   return error;
 }
 
+// Under the lock.
+int last_error() { return last.world == w().number ? last.code : 0; }
+
+// Under the lock. A runtime may take it for an error of the thread that asks.
+int not_ready() {
+  note_error(gpu_errors::not_ready);
+  return gpu_errors::not_ready;
+}
+
 int refuse(int& counter, int error = invalid_handle) {
   ++counter;
   note_error(error);
@@ -274,7 +283,7 @@ int stream_query(CUstream_st* s) {
   if (const int e = begin(call::stream_query, s->device)) return e;
   if (const int e = usable(*s)) return e;
   move_on(l);
-  return is_idle(*s) ? 0 : gpu_errors::not_ready;
+  return is_idle(*s) ? 0 : not_ready();
 }
 
 int stream_synchronize(CUstream_st* s) {
@@ -358,7 +367,7 @@ int event_query(CUevent_st* e) {
   if (const int error = usable(*e)) return error;
   if (e->recorded == 0) ++w().wrong.unrecorded;
   move_on(l);
-  return is_reached(*e) ? 0 : gpu_errors::not_ready;
+  return is_reached(*e) ? 0 : not_ready();
 }
 
 int event_synchronize(CUevent_st* e) {
@@ -452,7 +461,15 @@ int exchange_capture_mode(int* mode) {
 int peek_at_last_error() {
   const locked l(w().lock);
   if (const int e = begin(call::peek_at_last_error, -1)) return e;
-  return last.world == w().number ? last.code : 0;
+  return last_error();
+}
+
+int get_last_error() {
+  const locked l(w().lock);
+  if (const int e = begin(call::get_last_error, -1)) return e;
+  const int code = last_error();
+  if (!turnstile::detail::is_sticky(code)) last = {};
+  return code;
 }
 
 const char* error_name(int error) {
@@ -479,7 +496,8 @@ constexpr std::array<std::string_view, calls> names{
     "stream_synchronize", "stream_is_capturing", "stream_get_device",     "stream_wait_event",
     "event_create",       "event_destroy",       "event_record",          "event_query",
     "event_synchronize",  "memcpy_async",        "malloc_async",          "free_async",
-    "launch_host_func",   "device_of_pointer",   "exchange_capture_mode", "peek_at_last_error"};
+    "launch_host_func",   "device_of_pointer",   "exchange_capture_mode", "peek_at_last_error",
+    "get_last_error"};
 
 constexpr gpu_api all{
     .runtime_version = 13000,
@@ -507,6 +525,7 @@ constexpr gpu_api all{
     .device_of_pointer = &device_of_pointer,
     .exchange_capture_mode = &exchange_capture_mode,
     .peek_at_last_error = &peek_at_last_error,
+    .get_last_error = &get_last_error,
     .error_name = &error_name,
     .error_text = &error_text,
 };

@@ -38,8 +38,9 @@ enum class call {
   device_of_pointer,
   exchange_capture_mode,
   peek_at_last_error,
+  get_last_error,
 };
-inline constexpr int calls = static_cast<int>(call::peek_at_last_error) + 1;
+inline constexpr int calls = static_cast<int>(call::get_last_error) + 1;
 
 std::string_view name(call c);
 

@@ -100,9 +100,10 @@ task<> round_of(heard& all, critical_section& cs, stream& a, stream& b) {
   tries(all, [&] { b.wait(between); });
   const detail::lane_ref lane = stream_access::lane_of(b);
   detail::lane::submitted body;
-  if (tries(all, [&] { lane->begin_submission(); })) {
+  int error_before = 0;
+  if (tries(all, [&] { error_before = lane->begin_submission(); })) {
     fake::launch(lane->native(), [] {});
-    body = lane->end_submission();
+    body = lane->end_submission(error_before);
     if (body.error != nullptr) tries(all, [&] { std::rethrow_exception(body.error); });
   }
   buffer.reset();
@@ -154,6 +155,7 @@ told told_of(fake::call c) {
     case fake::call::set_device:          // nobody, if it was for a look, which goes on without
     case fake::call::exchange_capture_mode:
     case fake::call::peek_at_last_error:  // before a body it is an old error, of somebody else
+    case fake::call::get_last_error:      // nobody, for what was the last error has been told
     case fake::call::stream_destroy:
     case fake::call::event_destroy:
     case fake::call::device_of_pointer: return told::at_most_once;

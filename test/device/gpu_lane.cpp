@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -49,6 +50,40 @@ gpu_api that_says(int version, int code) {
   api.get_device_count = [](int*) { return c; };
   return api;
 }
+
+// The first event that is destroyed is so only when the body's thread is about to record, and that one records only when
+// all events are destroyed.
+struct last_record {
+  last_record() {
+    the = this;
+    table.event_destroy = [](CUevent_st* e) {
+      if (!the->has_begun.exchange(true)) {
+        the->events_end.count_down();
+        the->recording.wait();
+      }
+      return fake::table().event_destroy(e);
+    };
+    table.event_record = [](CUevent_st* e, CUstream_st* s) {
+      if (is_body) {
+        the->recording.count_down();
+        the->events_ended.wait();
+      }
+      return fake::table().event_record(e, s);
+    };
+  }
+
+  static inline thread_local bool is_body = false;
+
+  gpu_api table = fake::table();
+  std::latch events_end{1};
+  std::latch recording{1};
+  std::latch events_ended{1};
+
+ private:
+  static inline last_record* the = nullptr;
+
+  std::atomic<bool> has_begun{false};
+};
 
 std::string why_not(const gpu_api& api, int index = 0) {
   const gpus g(api);
@@ -491,20 +526,67 @@ TEST_SUITE("device") {
     stream s(device::cuda(1));
     const detail::lane_ref l = lane_of(s);
     fake::set_last_error(9);
-    l->begin_submission();
+    int before = l->begin_submission();
     CHECK(fake::current_device() == 1);
     fake::launch(s.native_handle(), [] {});
-    auto all = l->end_submission();
+    auto all = l->end_submission(before);
     CHECK(all.error == nullptr);
     CHECK(all.end);
-    l->begin_submission();
+    before = l->begin_submission();
     fake::launch(s.native_handle(), [] {}, 98);
-    all = l->end_submission();
+    all = l->end_submission(before);
     CHECK(all.error != nullptr);
     CHECK(all.end);
     see_all_done();
     CHECK(all.end->is_reached());
     fake::set_last_error(0);
+  }
+
+  TEST_CASE("gpu: the same error in two bodies, one after the other, is found in both") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    for (int i = 0; i != 2; ++i) {
+      const int before = l->begin_submission();
+      fake::launch(s.native_handle(), [] {}, 9);
+      CHECK(l->end_submission(before).error != nullptr);
+    }
+    fake::fail(fake::call::memcpy_async, 1, 9);
+    CHECK_THROWS_AS(s.copy(&s, &s, 1), device_error);
+    const int before = l->begin_submission();
+    fake::launch(s.native_handle(), [] {}, 9);
+    CHECK(l->end_submission(before).error != nullptr);
+    see_all_done();
+  }
+
+  TEST_CASE("gpu: an error in a body is not lost on a body within it") {
+    const gpus g;
+    stream s(device::cuda(0));
+    stream other(device::cuda(0));
+    const detail::lane_ref outer = lane_of(s);
+    const detail::lane_ref inner = lane_of(other);
+    for (const int error_within : {0, 9, 98}) {
+      CAPTURE(error_within);
+      const int before = outer->begin_submission();
+      fake::launch(s.native_handle(), [] {}, 9);
+      const int within = inner->begin_submission();
+      fake::launch(other.native_handle(), [] {}, error_within);
+      const bool told = inner->end_submission(within).error != nullptr;
+      CHECK(told == (error_within == 98));  // one of the same number is not seen
+      CHECK(outer->end_submission(before).error != nullptr);
+      fake::set_last_error(0);
+    }
+    see_all_done();
+  }
+
+  TEST_CASE("gpu: that something is not ready is no error that a body could find") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const event e = s.record();
+    CHECK_FALSE(e.ready());
+    CHECK(fake::count(fake::call::event_query) != 0);
+    CHECK(fake::table().peek_at_last_error() == 0);
+    see_all_done();
   }
 
   TEST_CASE("gpu: if the place behind a body cannot be recorded, another event is tried") {
@@ -513,7 +595,7 @@ TEST_SUITE("device") {
     const detail::lane_ref l = lane_of(s);
     fake::fail(fake::call::event_record, 1, 400);
     l->begin_submission();
-    const auto all = l->end_submission();
+    const auto all = l->end_submission(0);
     CHECK(all.end);
     CHECK(all.error != nullptr);
     CHECK(fake::count(fake::call::event_record) == 2);
@@ -532,7 +614,7 @@ TEST_SUITE("device") {
     bool ran = false;
     l->begin_submission();
     fake::launch(s.native_handle(), [&] { ran = true; });
-    const auto all = l->end_submission();
+    const auto all = l->end_submission(0);
     CHECK_FALSE(all.end);
     CHECK(all.error != nullptr);
     CHECK(ran);
@@ -647,6 +729,50 @@ TEST_SUITE("device") {
     late.reset();
     // Who was blocked on it may give it back last.
     until([] { return fake::living().events == 0; });
+  }
+
+  TEST_CASE("gpu: shut_down_devices may wait for ever") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const event e = s.record();
+    std::thread device([] {
+      until([] { return fake::count(fake::call::event_query) > 3; });
+      fake::finish_all();
+    });
+    CHECK(shut_down_devices(std::chrono::nanoseconds::max()).empty());
+    device.join();
+    CHECK(e.ready());
+  }
+
+  // Of three events the stream's end takes one. The first of the others is being destroyed when a body takes the second
+  // one, and all are destroyed before it records.
+  TEST_CASE("gpu: who is about to record at the end keeps its event") {
+    last_record hold;
+    const gpus g(hold.table);
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    fake::go_by_itself(true);
+    event first = s.record();
+    event second = s.record();
+    event third = s.record();
+    sync_wait(third);
+    for (event* const e : {&first, &second, &third})
+      *e = event();  // the last one is used again first
+    fake::go_by_itself(false);
+    const int before = l->begin_submission();
+    detail::lane::submitted all;
+    std::thread body([&] {
+      last_record::is_body = true;
+      hold.events_end.wait();
+      all = l->end_submission(before);
+    });
+    CHECK(shut_down_devices(0s) == std::vector<std::string>{"cuda:0 stream #1"});
+    hold.events_ended.count_down();
+    body.join();
+    fake::go_by_itself(true);
+    CHECK(all.error == nullptr);
+    CHECK(all.end);
+    until([&] { return all.end->is_reached(); });
   }
 
   TEST_CASE("gpu: shut_down_devices waits for what has no place behind it") {

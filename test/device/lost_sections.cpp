@@ -104,6 +104,47 @@ TEST_SUITE("device") {
     sync_wait(t.scope.join());
   }
 
+  TEST_CASE("lost: who waits for a condition hears of it, and the condition is not asked") {
+    for (const bool is_aside : {false, true}) {
+      CAPTURE(is_aside);
+      gpu_to_lose t;
+      critical_section cs({.name = "weights", .place = device::cuda(0)});
+      bool lost = false;
+      bool asked = false;
+      bool ran = false;
+      const auto never = [&] {
+        asked = asked || lost;
+        return false;
+      };
+      const auto when = [&] { return cs.execute_when(never, [&ran] { ran = true; }); };
+      if (is_aside) t.spawn(when());
+      t.spawn(cs.execute(submits));
+      t.spawn(when());
+      t.l.run();
+      lost = true;
+      fake::lose(0, illegal_address);
+      t.run_until_ended(is_aside ? 3 : 2);
+      for (const std::string& e : t.ends) CHECK(e.starts_with("lost: "));
+      CHECK_FALSE(asked);
+      CHECK_FALSE(ran);
+      sync_wait(t.scope.join());
+    }
+  }
+
+  TEST_CASE("lost: a section whose first body ends the device is lost") {
+    gpu_to_lose t;
+    critical_section cs({.name = "weights", .place = device::cuda(0)});
+    bool ran = false;
+    const auto looks = [&ran] { ran = true; };
+    fake::fail(fake::call::event_record, 1, illegal_address);
+    t.spawn(cs.execute(submits));
+    t.run_until_ended(1);
+    CHECK(t.ends[0].starts_with("lost: "));
+    CHECK_THROWS_AS(cs.try_execute(looks), device_error);
+    CHECK_FALSE(ran);
+    sync_wait(t.scope.join());
+  }
+
   TEST_CASE("lost: a section of the host goes on, and one of the other GPU") {
     gpu_to_lose t;
     critical_section lost({.name = "lost", .place = device::cuda(0)});

@@ -152,6 +152,28 @@ void add_from_8_streams(const device_under_test& d, const section_options& optio
   CHECK(looked.size() == static_cast<std::size_t>(20 * lookers));
 }
 
+void says_when_submitted(const device_under_test& d, turnstile::release hand_on) {
+  stream s = d.make_stream();
+  stream other = d.make_stream();
+  critical_section cs(section_options{.place = d.where(), .hand_on = hand_on});
+  int written = 0;
+  int seen = 0;
+  auto body = [&written](stream& on) {
+    on.enqueue([&written] { written = 4; });
+    return 6;
+  };
+  brake held(d, s);
+  auto handle = cs.submit(body, {.on = &s});
+  sync_wait(handle.submitted());
+  handle.wait_on(other);
+  other.enqueue([&] { seen = written; });
+  CHECK_FALSE(handle.ready());
+  held.let_go();
+  CHECK(sync_wait(handle) == 6);
+  sync_wait(other.completion());
+  CHECK(seen == 4);
+}
+
 }  // namespace
 
 TEST_SUITE("device") {
@@ -315,25 +337,8 @@ TEST_SUITE("device") {
 
   TEST_CASE("section: submit says when the work has its place, and streams wait for it") {
     on_each_device([](const device_under_test& d) {
-      stream s = d.make_stream();
-      stream other = d.make_stream();
-      critical_section cs(section_options{.place = d.where()});
-      int written = 0;
-      int seen = 0;
-      auto body = [&written](stream& on) {
-        on.enqueue([&written] { written = 4; });
-        return 6;
-      };
-      brake held(d, s);
-      auto handle = cs.submit(body, {.on = &s});
-      sync_wait(handle.submitted());
-      handle.wait_on(other);
-      other.enqueue([&] { seen = written; });
-      CHECK_FALSE(handle.ready());
-      held.let_go();
-      CHECK(sync_wait(handle) == 6);
-      sync_wait(other.completion());
-      CHECK(seen == 4);
+      says_when_submitted(d, release::submission);
+      says_when_submitted(d, release::completion);
     });
   }
 

@@ -418,6 +418,24 @@ TEST_CASE("synchronized, dependencies, execute_blocking: the stream comes behind
   CHECK(n.execute_blocking([](int& v) { return v; }) == 1);
 }
 
+TEST_CASE("dependencies: the stream is kept from the call on") {
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  auto body = noting(done, 1);
+  auto nothing = []() -> task<> { co_return; };
+  auto later = [&] {
+    stream mine = std::move(d.s);
+    return cs.execute(after(nothing()), body, {.on = &mine});
+  }();
+  async_scope scope;
+  scope.spawn(std::move(later));
+  CHECK(done.empty());  // it is this lane that has the work
+  d.lane.run();
+  sync_wait(scope.join());
+  CHECK(done == ints{1});
+}
+
 TEST_CASE("a request that waits for its turn can be withdrawn, one that is submitted cannot") {
   support::loop l;
   by_hand d;

@@ -43,12 +43,12 @@ class by_thread : public detail::lane {
 
   void enqueue(std::unique_ptr<detail::lane_work> w) override { give(*new piece(std::move(w))); }
   void copy(void*, const void*, std::size_t) override {}
-  detail::point_ref record() override { return end_submission().end; }
+  detail::point_ref record() override { return end_submission(0).end; }
   void wait(detail::point&) override {}
   void* allocate(std::size_t) override { return nullptr; }
   void deallocate(void*, std::size_t) noexcept override {}
   bool can_wait_for(const detail::point&) const noexcept override { return true; }
-  submitted end_submission() noexcept override {
+  submitted end_submission(int) noexcept override {
     auto& p = *new piece(nullptr);
     detail::point_ref end = detail::point_ref::more(p);
     give(p);

@@ -12,6 +12,7 @@
 #include <coroutine>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <source_location>
 #include <tuple>
 #include <type_traits>
@@ -34,22 +35,22 @@ auto argument(T& got) noexcept {
 
 template <bool as_rvalues, class... A, class... T>
 auto arguments(std::tuple<T...>& got) noexcept {
-  return std::apply([](auto&... one) { return std::tuple_cat(argument<as_rvalues, A>(one)...); },
-                    got);
+  return std::apply(
+      [](auto&... one) { return std::tuple_cat(detail::argument<as_rvalues, A>(one)...); }, got);
 }
 
 template <class... A>
 using all_values = decltype(std::declval<all_of<A...>&>().await_resume());
 
 template <class Body, class Args>
-inline constexpr bool callable_with = false;
+struct callable_with;
 template <class Body, class... Args>
-inline constexpr bool callable_with<Body, std::tuple<Args...>> =
-    std::is_invocable_v<std::decay_t<Body>&, Args...>;
+struct callable_with<Body, std::tuple<Args...>> : std::is_invocable<std::decay_t<Body>&, Args...> {
+};
 
 template <bool as_rvalues, class Data, class... A>
 using after_arguments = decltype(std::tuple_cat(
-    std::declval<Data>(), arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
+    std::declval<Data>(), detail::arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
 
 // The body with its arguments filled in: the data, the stream of a device execution, the values.
 template <class Body, class Data, class Values>
@@ -89,14 +90,15 @@ class body_after<Body, std::tuple<D...>, std::tuple<V...>> {
 
 // The same with the stream of a device execution behind the data.
 template <bool as_rvalues, class Data, class... A>
-using after_arguments_and_stream =
-    decltype(std::tuple_cat(std::declval<Data>(), std::declval<std::tuple<stream&>>(),
-                            arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
+using after_arguments_and_stream = decltype(std::tuple_cat(
+    std::declval<Data>(), std::declval<std::tuple<stream&>>(),
+    detail::arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
 
+// With a stream only if not without, as submits.
 template <bool as_rvalues, class Body, class Data, class... A>
 inline constexpr bool callable_after =
-    callable_with<Body, after_arguments<as_rvalues, Data, A...>> ||
-    callable_with<Body, after_arguments_and_stream<as_rvalues, Data, A...>>;
+    std::disjunction_v<callable_with<Body, after_arguments<as_rvalues, Data, A...>>,
+                       callable_with<Body, after_arguments_and_stream<as_rvalues, Data, A...>>>;
 
 // How the body is called: with rvalues if it can be.
 template <class Body, class Data, class... A>
@@ -138,20 +140,23 @@ template <class Body, class Data, class... A>
 task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& section,
                                                                 std::tuple<A...> all, Body body,
                                                                 Data data, execute_options options,
-                                                                kept_token stop,
+                                                                kept_token stop, lane_ref lane,
                                                                 std::source_location where) {
   using call = call_after<Body, Data, A...>;
   const executor_ref home = options.resume_on ? options.resume_on : here().runs_on;
   std::exception_ptr error;
   try {
-    auto values = co_await std::apply([](A&... a) { return when_all(std::forward<A>(a)...); }, all);
+    auto values = co_await std::apply(
+        [](A&... a) { return turnstile::when_all(std::forward<A>(a)...); }, all);
     if (home != here().runs_on) options.resume_on = home;
     const std::stop_token token = stop.get();
     if (options.stop.token() != nullptr) options.stop = token;
+    std::optional<stream> on;
+    if (lane) options.on = &on.emplace(stream_access::on(std::move(lane)));
     co_return co_await execution_awaiter<call>(
         section,
         call(std::move(body), std::move(data),
-             arguments<with_rvalues<Body, Data, A...>, A...>(values)),
+             detail::arguments<with_rvalues<Body, Data, A...>, A...>(values)),
         options, where);
   } catch (...) {
     error = std::current_exception();

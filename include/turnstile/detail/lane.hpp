@@ -45,14 +45,15 @@ class lane {
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void deallocate(void* p, std::size_t bytes) noexcept = 0;
 
-  // Around a body that gives work to native() by itself, on one thread: what refuses it; and then the
-  // point behind that work, and what went wrong meanwhile or with recording it (then all of it is done).
-  virtual void begin_submission() {}
+  // Around a body that gives work to native() by itself, on one thread: what refuses it, and what was that thread's
+  // last error before; and then the point behind that work, and what went wrong meanwhile or with recording it (then
+  // all of it is done).
+  virtual int begin_submission() { return 0; }
   struct submitted {
     point_ref end;  // null: there is nothing to wait for
     std::exception_ptr error;
   };
-  virtual submitted end_submission() noexcept = 0;
+  virtual submitted end_submission(int error_before) noexcept = 0;
   // Whether wait(p) can be asked for; else somebody has to wait for `p` first.
   virtual bool can_wait_for(const point& p) const noexcept = 0;
 

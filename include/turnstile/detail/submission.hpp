@@ -82,13 +82,14 @@ class submission : private job, private point_waiter {
   bool can_follow(const point& tail) const noexcept;
 
   // For who waits until it is submitted only: this is told then, and knows then what to wait for.
-  void tell(submitted_point& p) noexcept { handed_back_ = &p; }
+  void tell(submitted_point& p) noexcept { submitted_ = &p; }
   point_ref end() const noexcept { return end_; }
 
  private:
   bool begin() noexcept;
   void choose_lane();
   outcome submitted() noexcept;
+  void tell_submitted() noexcept;
   void complete() noexcept;
   void go_home() noexcept;
   static void reached(point_waiter& w) noexcept;
@@ -100,10 +101,11 @@ class submission : private job, private point_waiter {
   point_ref end_;
   std::exception_ptr error_;
   executor_ref home_of_request_;
-  submitted_point* handed_back_ = nullptr;
+  submitted_point* submitted_ = nullptr;
   guarded<request*> request_{nullptr};
   guarded<std::uint64_t> number_{0};  // of its end, while the section counts it; 0: it does not
   guarded<bool> holds_{false};
+  int error_before_ = 0;  // of the thread that calls the body; see lane.hpp
 };
 
 }  // namespace turnstile::detail

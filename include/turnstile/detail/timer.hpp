@@ -12,6 +12,12 @@ namespace turnstile::detail {
 
 using time_point = std::chrono::steady_clock::time_point;
 
+// What is too far away is never.
+template <class TimePoint>
+TimePoint later(TimePoint now, std::chrono::nanoseconds by) noexcept {
+  return by >= TimePoint::max() - now ? TimePoint::max() : now + by;
+}
+
 // Intrusive: lives in the frame or node that waits, so starting it allocates nothing.
 //
 // `due` is called once, on a thread of the library's or of whoever advances a manual_clock. It must be

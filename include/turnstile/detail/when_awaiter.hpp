@@ -77,8 +77,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
  private:
   static when_awaiter& of(request& r) noexcept { return static_cast<when_awaiter&>(r); }
 
-  // Yes, or the predicate threw: then the request ends with that.
+  // Yes, or the predicate threw: then the request ends with that. What is lost with its device is not looked at: the
+  // request ends.
   bool may_run_now() noexcept {
+    if (section_->is_lost()) return true;
     bool yes = true;
     left_ = run_held(*section_, chain_, at_, [this, &yes] {
       try {

@@ -95,6 +95,7 @@ constexpr gpu_api runtime{
     .device_of_pointer = &device_of_pointer,
     .exchange_capture_mode = &exchange_capture_mode,
     .peek_at_last_error = []() -> int { return cudaPeekAtLastError(); },
+    .get_last_error = []() -> int { return cudaGetLastError(); },
 
     .error_name = [](int error) { return cudaGetErrorName(static_cast<cudaError_t>(error)); },
     .error_text = [](int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); },

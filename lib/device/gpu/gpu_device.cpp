@@ -75,6 +75,13 @@ gpu_outcome gpu_device::make_current() const noexcept {
   return {api_.set_device(where_.index()), "cudaSetDevice"};
 }
 
+void gpu_device::forget_last_error() const noexcept { api_.get_last_error(); }
+
+int gpu_device::answer(int code) const noexcept {
+  if (code == gpu_errors::not_ready && api_.peek_at_last_error() == code) forget_last_error();
+  return code;
+}
+
 // If it fails, looking works all the same, and the next look tries again.
 void gpu_device::prepare_to_look() const noexcept {
   if (looks_at == this || over() != nullptr) return;
@@ -83,9 +90,14 @@ void gpu_device::prepare_to_look() const noexcept {
   looks_at = this;
 }
 
+// From here on it is not reached, so that its event is not destroyed at the end while somebody is about to record it.
 gpu_point* gpu_device::unused_or_new() {
   const std::lock_guard locked(lock_);
-  if (unused_ != nullptr) return std::exchange(unused_, unused_->next_);
+  if (unused_ != nullptr) {
+    gpu_point* const p = std::exchange(unused_, unused_->next_);
+    p->renew();
+    return p;
+  }
   points_.push_back(std::make_unique<gpu_point>(*this));
   return points_.back().get();
 }
@@ -102,6 +114,7 @@ gpu_point* gpu_device::take_point(gpu_outcome& o) {
   CUevent_st* e = nullptr;
   o = {api_.event_create(&e), "cudaEventCreateWithFlags"};
   if (o.failed()) {
+    forget_last_error();
     give_back(*p);
     return nullptr;
   }

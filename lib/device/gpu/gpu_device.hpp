@@ -77,10 +77,16 @@ class gpu_device {
 
   // On the calling thread.
   gpu_outcome make_current() const noexcept;
+  // Of the calling thread, once somebody is told.
+  void forget_last_error() const noexcept;
+  // What a question gave. "Not ready" may have become the calling thread's last error, where a program would find it
+  // that looks whether its own launch has failed.
+  int answer(int code) const noexcept;
   // Once for each thread: otherwise its questions would spoil the captures of others.
   void prepare_to_look() const noexcept;
 
-  // With an event on which nothing was recorded yet, or on which nobody waits any more. Null: `o` failed.
+  // Not reached, with one share, and an event on which nothing was recorded yet, or on which nobody waits any more.
+  // Null: `o` failed.
   gpu_point* take_point(gpu_outcome& o);
   // Without one.
   gpu_point* take_bare_point();

@@ -29,8 +29,10 @@ class gpu_lane final : public lane {
   void* allocate(std::size_t bytes) override { return stream_->allocate(bytes); }
   void deallocate(void* p, std::size_t) noexcept override { stream_->deallocate(p); }
 
-  void begin_submission() override { stream_->begin_submission(); }
-  submitted end_submission() noexcept override { return stream_->end_submission(); }
+  int begin_submission() override { return stream_->begin_submission(); }
+  submitted end_submission(int error_before) noexcept override {
+    return stream_->end_submission(error_before);
+  }
   bool can_wait_for(const point& p) const noexcept override {
     return p.is_reached() || p.native() != nullptr;
   }

@@ -34,7 +34,6 @@ class gpu_point final : public point {
   }
   // What starts anew with each record.
   void begin(gpu_calls calls, std::exception_ptr owed, bool inner) noexcept {
-    renew();
     calls_ = calls;
     owed_ = std::move(owed);
     failure_ = {};

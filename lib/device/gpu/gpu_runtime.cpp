@@ -8,6 +8,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/detail/timer.hpp>
 
 #include <cstdio>
 #include <map>
@@ -131,7 +132,6 @@ availability why_not(session& all, int index) {
     return not_available(index, 0, "", "this program is not linked with turnstile-cuda");
   }
   if (all.is_over) return not_available(index, 0, "", after_shutdown);
-  if (const gpu_end* const end = end_by_fork()) return {0, "", end->sentence, ""};
   return found(all, *api, index);
 }
 
@@ -140,7 +140,13 @@ gpu_device* in_use(session& all, int index) {
   return at == all.devices.end() ? nullptr : at->second;
 }
 
+// Before the lock, which a thread may have held that the child does not have.
+void refuse_child() {
+  if (const gpu_end* const end = end_by_fork()) std::rethrow_exception(end->error);
+}
+
 gpu_device& device_in_use(int index) {
+  refuse_child();
   session& all = the_session();
   const std::lock_guard locked(all.lock);
   const availability f = why_not(all, index);
@@ -190,6 +196,12 @@ void refuse_capture(gpu_device& d, CUstream_st* s) {
   }
 }
 
+void refuse_after_shutdown() {
+  session& all = the_session();
+  const std::lock_guard locked(all.lock);
+  if (all.is_over) throw_shut_down();
+}
+
 // No more streams; those that there are.
 std::vector<gpu_device*> end_session() {
   session& all = the_session();
@@ -213,6 +225,7 @@ void use_gpu_api(const gpu_api* api) noexcept {
 }
 
 std::string_view gpu_why_not(int index) noexcept {
+  if (const gpu_end* const end = end_by_fork()) return end->sentence;
   session& all = the_session();
   const std::lock_guard locked(all.lock);
   const availability f = why_not(all, index);
@@ -228,6 +241,8 @@ lane_ref make_gpu_lane(int index) {
 
 lane_ref adopt_gpu_stream(CUstream_st* s) {
   refuse_default_streams(s);
+  refuse_child();
+  refuse_after_shutdown();
   const gpu_api* const api = table.load(acquire);
   gpu_device& d = device_in_use(api == nullptr ? 0 : device_of_stream(*api, s));
   d.must_work();
@@ -262,14 +277,14 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept {
 
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   using namespace detail;
-  const auto until = steady_clock::now() + within;
+  const auto until = later(steady_clock::now(), within);
   const std::vector<gpu_device*> devices = end_session();
   std::vector<std::shared_ptr<gpu_stream>> streams;
   for (gpu_device* const d : devices) {
     for (auto& s : d->retire()) streams.push_back(std::move(s));
   }
   for (const auto& s : streams) s->close(gpu_stream::pending::everything);
-  engine::the().drain(until - steady_clock::now());
+  engine::the().drain(until);
   std::vector<std::string> busy;
   for (const auto& s : streams) {
     if (!s->finish()) busy.push_back(s->name());

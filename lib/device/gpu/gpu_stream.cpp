@@ -8,6 +8,7 @@
 #include <turnstile/thread_pool.hpp>
 
 #include <mutex>
+#include <new>
 #include <source_location>
 #include <utility>
 
@@ -16,8 +17,6 @@ namespace turnstile::detail {
 namespace {
 
 constexpr int most_calls = 256;  // kept without a point behind them
-
-thread_local int error_before = 0;  // of the body that gives work on this thread
 
 void report(std::exception_ptr e, const std::string& place) noexcept {
   report_unobserved(std::move(e), place, std::source_location::current());
@@ -80,22 +79,25 @@ void gpu_stream::give(F f) {
     o = device_.make_current();
     if (!o.failed()) o = f();
   }
-  if (o.failed()) device_.raise(o, name());
+  if (!o.failed()) return;
+  device_.forget_last_error();
+  device_.raise(o, name());
 }
 
 void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
   auto call = std::make_unique<gpu_call>(std::move(w), thread_pool::shared());
+  bool is_given = false;
   try {
     give([&]() -> gpu_outcome {
+      is_given = true;
       const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
       if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
       calls_.add(call.release());
-      gpu_outcome tried;  // if not now, then behind the next one
-      if (calls_.size() >= most_calls) put_point(tried, asked_for::here);
+      if (calls_.size() >= most_calls) try_to_put_point();
       return {};
     });
   } catch (...) {
-    if (call != nullptr) gpu_call::refuse(std::move(call), device_.over() == nullptr);
+    if (call != nullptr) gpu_call::refuse(std::move(call), !is_given || device_.over() == nullptr);
     throw;
   }
 }
@@ -124,7 +126,9 @@ void gpu_stream::deallocate(void* p) noexcept {
     device_.make_current();  // if it fails, freeing may work all the same
     o = {device_.api().free_async(p, native()), "cudaFreeAsync"};
   }
-  if (o.failed() && !device_.ends_with(o, name())) owe(device_.failure(o, name()));
+  if (!o.failed()) return;
+  device_.forget_last_error();
+  if (!device_.ends_with(o, name())) owe(device_.failure(o, name()));
 }
 
 void gpu_stream::owe(std::exception_ptr e) noexcept {
@@ -150,7 +154,7 @@ void gpu_stream::wait(point& p) {
 // Whether a sticky error is this device's, and not the other one's that was part of the call.
 bool gpu_stream::has_ended() noexcept {
   device_.prepare_to_look();
-  return is_sticky(device_.api().stream_query(native()));
+  return is_sticky(device_.answer(device_.api().stream_query(native())));
 }
 
 point_ref gpu_stream::record() {
@@ -170,6 +174,7 @@ gpu_point* gpu_stream::put_point(gpu_outcome& o, asked_for by) {
   if (p == nullptr) return nullptr;
   o = {device_.api().event_record(p->native(), native()), "cudaEventRecord"};
   if (o.failed()) {
+    device_.forget_last_error();
     p->spoil(o);
     device_.give_back(*p);
     return nullptr;
@@ -178,6 +183,15 @@ gpu_point* gpu_stream::put_point(gpu_outcome& o, asked_for by) {
   if (by == asked_for::by_somebody) p->keep();
   append(*p);
   return p;
+}
+
+// If not now, then behind the next callable.
+void gpu_stream::try_to_put_point() noexcept {
+  gpu_outcome o;
+  try {
+    put_point(o, asked_for::here);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // For what was given and has no point behind it: reached when the stream has nothing more to do.
@@ -205,7 +219,7 @@ void gpu_stream::refuse_capture() const {
                          "be ordered by it, and its events are never reached");
 }
 
-void gpu_stream::begin_submission() {
+int gpu_stream::begin_submission() {
   bool is_capturing = false;
   give([&]() -> gpu_outcome {
     const int code = device_.api().stream_is_capturing(native(), &is_capturing);
@@ -214,19 +228,22 @@ void gpu_stream::begin_submission() {
     return {};
   });
   if (is_capturing) refuse_capture();
-  error_before = device_.api().peek_at_last_error();
+  return device_.api().peek_at_last_error();
 }
 
-lane::submitted gpu_stream::end_submission() noexcept {
+// An error that has been told is taken from the thread, or the next one of the same number would not be seen. Not one
+// that is beside an older one: that may be of a body around this one.
+lane::submitted gpu_stream::end_submission(int error_before) noexcept {
   lane::submitted all;
   if (device_.over() == nullptr) {
     const int now = device_.api().peek_at_last_error();
     if (now != error_before && now != gpu_errors::success) {
       all.error = device_.error_of({now, "a call of the body"}, name());
+      if (error_before == gpu_errors::success) device_.forget_last_error();
     }
   }
   std::exception_ptr e = record_behind_body(all.end);
-  if (all.error == nullptr) all.error = std::move(e);
+  if (all.error == nullptr || (e != nullptr && device_.over() != nullptr)) all.error = std::move(e);
   return all;
 }
 
@@ -245,6 +262,7 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
     end = point_ref(put_point(again, asked_for::by_somebody));
     if (!end) again = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
   }
+  device_.forget_last_error();
   if (again.failed()) device_.ends_with(again, name());
   return device_.failure(o, name());
 } catch (...) {
@@ -320,9 +338,10 @@ gpu_point* gpu_stream::first_with_event(gpu_point*& last) noexcept {
 bool gpu_stream::look(bool& past) noexcept {
   gpu_point* last = nullptr;
   gpu_point* const asked = first_with_event(last);
-  const gpu_outcome o =
-      asked == nullptr ? gpu_outcome{device_.api().stream_query(native()), "cudaStreamQuery"}
-                       : gpu_outcome{device_.api().event_query(asked->native()), "cudaEventQuery"};
+  gpu_outcome o = asked == nullptr
+                      ? gpu_outcome{device_.api().stream_query(native()), "cudaStreamQuery"}
+                      : gpu_outcome{device_.api().event_query(asked->native()), "cudaEventQuery"};
+  o.code = device_.answer(o.code);
   if (o.code == gpu_errors::not_ready) return true;
   past = true;
   if (!o.failed() || device_.ends_with(o, name())) {

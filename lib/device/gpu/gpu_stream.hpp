@@ -52,8 +52,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void wait(point& p);
   void* allocate(std::size_t bytes);
   void deallocate(void* p) noexcept;
-  void begin_submission();
-  lane::submitted end_submission() noexcept;
+  int begin_submission();
+  lane::submitted end_submission(int error_before) noexcept;
 
   enum class pending : bool { calls, everything };
   // Takes no more work. What was given is still done, and looked for: the calls, or all of it.
@@ -78,6 +78,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   enum class asked_for : bool { by_somebody, here };
   gpu_point* put_point(gpu_outcome& o, asked_for by);
+  void try_to_put_point() noexcept;
   void put_bare_point();
   void append(gpu_point& p) noexcept;
   std::exception_ptr record_behind_body(point_ref& end) noexcept;
