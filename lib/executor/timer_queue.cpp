@@ -88,7 +88,7 @@ timer* timer_queue::take(clock whose, time_point now) noexcept {
   heap_.remove(*t);
   t->waits_ = false;
   size_ = size_ - 1;
-  called_.store(t, relaxed);  // ordered by the lock
+  called_.store(t, release);  // T1; ordered by the lock otherwise
   return t;
 }
 

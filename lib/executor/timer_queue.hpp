@@ -12,7 +12,8 @@
 //           by_hand = the manual_clock's time, or `none`
 //
 // Edges     T1  called.exchange(seq_cst) in call -> called.load(acquire) in remove: the call is over, and
-//               with it its last touch of the timer. Seq_cst because notify looks whether anybody waits
+//               with it its last touch of the timer. Seq_cst because notify looks whether anybody waits.
+//               The same thread's store(release) of the next timer in take may be what is seen instead
 //           A timer leaves the heap once, under the lock, so either it is called or remove says true.
 //           `called` is set under that lock: who finds that the timer does not wait any more finds
 //           it there, or the call is over.

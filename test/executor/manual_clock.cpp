@@ -1,5 +1,6 @@
 // manual_clock.cpp - time by hand.
 
+#include "executor/timer_queue.hpp"
 #include "support/child_process.hpp"
 
 #include <turnstile/detail/timer.hpp>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <latch>
+#include <thread>
 
 using namespace turnstile;
 using namespace std::chrono_literals;
@@ -55,6 +57,35 @@ TEST_SUITE("executor") {
     const manual_clock clock;
     CHECK(clock.now() >= before);
     CHECK(clock.now() <= steady_clock::now());
+  }
+
+  // The library's thread is held up in the call of a first timer when the second one's time comes.
+  TEST_CASE("manual_clock: one that begins calls what was due by the steady clock") {
+    struct held_up : detail::timer {
+      held_up() noexcept : timer(&wait) {}
+      static void wait(timer& t) noexcept {
+        auto& self = static_cast<held_up&>(t);
+        self.begun.count_down();
+        self.may_end.wait();
+      }
+      std::latch begun{1};
+      std::latch may_end{1};
+    };
+    detail::prepare_timers();
+    held_up first;
+    told second;
+    first.start(detail::timer_now());
+    first.begun.wait();
+    second.start(detail::timer_now());
+    std::thread lets_go([&] {
+      while (!detail::timers.goes_by_hand()) std::this_thread::yield();
+      first.may_end.count_down();
+    });
+    const manual_clock clock;
+    second.over.wait();
+    lets_go.join();
+    CHECK_FALSE(first.cancel());
+    CHECK_FALSE(second.cancel());
   }
 
   TEST_CASE("manual_clock: does not go back, nor beyond the end of time") {

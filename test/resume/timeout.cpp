@@ -74,6 +74,42 @@ TEST_SUITE("resume") {
     CHECK(clock.pending() == 0);
   }
 
+  TEST_CASE(
+      "timeout: nor does a coroutine that is destroyed while it waits for something foreign") {
+    manual_clock clock;
+    gate g;
+    {
+      bool over = false;
+      const foreign f = support::await_in_foreign(timeout(wait_then_give(g, 1), 1h), over);
+      CHECK(clock.pending() == 1);
+    }
+    CHECK(clock.pending() == 0);
+    clock.advance(2h);
+  }
+
+  TEST_CASE("timeout: may be gone before the stop that it asks for is over") {
+    struct inline_executor {
+      void post(job& j) noexcept { j.run(); }
+    } at_once;
+    manual_clock clock;
+    const auto sleeps = []() -> task<> {
+      const std::stop_token token = co_await current_stop_token();
+      const std::stop_callback in_line(token, [] {});  // which the stop comes to later
+      co_await sleep_for(2h);
+    };
+    bool over = false;
+    const foreign f = support::await_in_foreign(schedule_on(at_once,
+                                                            [](auto work) -> task<> {
+                                                              try {
+                                                                co_await timeout(work(), 1h);
+                                                              } catch (const deadline_exceeded&) {
+                                                              }
+                                                            }(sleeps)),
+                                                over);
+    clock.advance(1h);
+    CHECK(over);
+  }
+
   TEST_CASE("timeout: when the time is over, what waits in the library ends") {
     manual_clock clock;
     endless work;

@@ -641,7 +641,8 @@ rule("a stop of the surroundings is not passed on",
      "if (surroundings_.stop_possible()) passed_on_.emplace(surroundings_, pass_on{this});", "")
 
 rule = rules_of("include/turnstile/timeout.hpp", ("timeout:*",))
-rule("a timeout goes on without its timer", "static_cast<void>(cancel());", "")
+rule("a timeout goes on without its timer", "static_cast<void>(cancel());\n    below_.leave();",
+     "below_.leave();")
 
 rule = rules_of("include/turnstile/detail/child.hpp", ("when_all:*",))
 rule("one that is not waited for", "left_.store(children, relaxed);",
@@ -828,7 +829,7 @@ rule = rules_of("lib/executor/timer_queue.cpp", TIMER)
 rule("a cancel does not wait for the call",
      "while (called_.load(acquire) == &t) called_.wait(&t, relaxed);", "")
 rule("the end of a call wakes nobody", "called_.notify_all();", "")
-rule("nobody learns who is called", "called_.store(t, relaxed);", "")
+rule("nobody learns who is called", "called_.store(t, release);", "")
 rule("who is called still waits", "t->waits_ = false;", "")
 rule("two make calls at once",
      "const std::lock_guard turn(turn_);\n  while (timer* const t = take(whose, now())) call(*t);",

@@ -123,6 +123,23 @@ TEST_SUITE("timers") {
     });
   }
 
+  TEST_CASE("timer: two are called one after the other, and the first one's cancel comes between") {
+    holds([] {
+      manual_clock clock;
+      counted_timer first;
+      counted_timer second;
+      const auto at = clock.now() + 1s;
+      first.start(at);
+      second.start(at);
+      together({[&] { clock.advance(1s); },
+                [&] {
+                  const bool cancelled = first.cancel();
+                  require((first.calls == 0) == cancelled, "cancel and call disagree");
+                }});
+      require(!second.cancel() && second.calls == 1, "the second one is not called");
+    });
+  }
+
   TEST_CASE("timer: one is started while the clock passes its time") {
     holds([] {
       manual_clock clock;

@@ -1,9 +1,10 @@
 // stop_region.hpp - what a when_any or a timeout lets others run below: a token of their own, which a
 // stop of the surroundings stops too.
 //
-// Dangers  A stop runs callbacks, but resumes nobody within them; and leave waits for the callback that
-//          passes on a stop of the surroundings. So a stop may be asked for by whatever ends below, before
-//          it says that it has ended.
+// Dangers  A stop runs callbacks, which post; and leave waits for the callback that passes on a stop of the
+//          surroundings. So a stop may be asked for by whatever ends below, before it says that it has ended.
+//          Where an executor runs what is posted at once, or a callback of the user's resumes somebody, all this
+//          may be over within the stop, on the thread that asks for it.
 #pragma once
 
 #include <turnstile/detail/chain.hpp>
@@ -40,7 +41,10 @@ class stop_region {
   // What the coroutine runs on.
   chain_frame* outside() noexcept { return frame_->parent; }
 
-  void request_stop() noexcept { source_.request_stop(); }
+  void request_stop() noexcept {
+    std::stop_source source = source_;
+    source.request_stop();  // this may be gone
+  }
   bool surroundings_stopped() const noexcept { return surroundings_.stop_requested(); }
 
   // When all that runs below has ended.
