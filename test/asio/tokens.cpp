@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <future>
+#include <latch>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -47,6 +48,26 @@ void run(F f) {
 
 }  // namespace
 
+// A handler and a body beside which there are functions of the same names as ours.
+namespace another {
+
+template <class... T, class... A>
+void allocator_of(A&&...);
+template <class... T, class... A>
+void context_executor(A&&...);
+template <class... T, class... A>
+void run_held(A&&...);
+
+struct handler {
+  int* got;
+  void operator()(const std::exception_ptr&, int n) { *got = n; }
+};
+struct body {
+  int operator()() { return 6; }
+};
+
+}  // namespace another
+
 TEST_SUITE("asio") {
   TEST_CASE("async_execute: completes on the handler's executor, never inside the call") {
     asio::io_context io;
@@ -67,6 +88,18 @@ TEST_SUITE("asio") {
     CHECK(busy.calls == 1);
     CHECK(busy.value == 2);
     CHECK(cs.statistics().executions == 3);
+  }
+
+  TEST_CASE("async_execute: what is found beside a user's types is not called") {
+    asio::io_context io;
+    critical_section cs;
+    int got = 0;
+    async_execute(cs, another::body{}, asio::bind_executor(io, another::handler{&got}));
+    section_guard guard = hold(cs);
+    async_execute(cs, another::body{}, asio::bind_executor(io, another::handler{&got}));
+    guard.unlock();
+    io.run();
+    CHECK(got == 6);
   }
 
   TEST_CASE("async_execute: also within a handler of the same executor it completes later") {
@@ -112,6 +145,26 @@ TEST_SUITE("asio") {
     io.run();
     CHECK(t.value == 3);
     CHECK(t.thread == std::this_thread::get_id());
+  }
+
+  TEST_CASE("async_execute: nor while the body runs in the call, on another thread") {
+    asio::io_context io;
+    critical_section cs;
+    told<int> t;
+    std::latch begun{1};
+    const std::jthread caller([&] {
+      async_execute(
+          cs,
+          [&] {
+            begun.count_down();
+            while (io.stopped()) std::this_thread::yield();
+            return 3;
+          },
+          asio::bind_executor(io, t.handler()));
+    });
+    begun.wait();
+    io.run();
+    CHECK(t.value == 3);
   }
 
   TEST_CASE("use_future: gives the value, or the body's error") {

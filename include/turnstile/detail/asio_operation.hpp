@@ -29,8 +29,8 @@ class asio_completion {
     if (error_ == nullptr) take(got);
   }
 
-  using allocator_type = decltype(allocator_of(std::declval<const Handler&>()));
-  allocator_type get_allocator() const noexcept { return allocator_of(handler_); }
+  using allocator_type = decltype(detail::allocator_of(std::declval<const Handler&>()));
+  allocator_type get_allocator() const noexcept { return detail::allocator_of(handler_); }
 
   void operator()() {
     if constexpr (std::is_void_v<R>) {
@@ -64,11 +64,31 @@ class asio_completion {
 template <class E>
 auto context_executor(const E& e) noexcept {
   if constexpr (requires { e.get_inner_executor(); }) {
-    return context_executor(e.get_inner_executor());
+    return detail::context_executor(e.get_inner_executor());
   } else {
     return e;
   }
 }
+
+// Keeps a handler's executor from running out of work.
+template <class Handler>
+class asio_work {
+ public:
+  explicit asio_work(const Handler& handler)
+      : outlives_(detail::context_executor(asio::get_associated_executor(handler))),
+        by_(asio::get_associated_executor(handler)) {}
+
+  auto executor() const noexcept { return by_.get_executor(); }
+
+ private:
+  using executor_type = asio::associated_executor_t<Handler>;
+  using context_type = decltype(detail::context_executor(std::declval<const executor_type&>()));
+
+  // A guard says first that its work is over, and lets go of its executor then. A strand still asks for its context's
+  // services there, so somebody else has to keep that from ending.
+  asio::executor_work_guard<context_type> outlives_;
+  asio::executor_work_guard<executor_type> by_;
+};
 
 // Lives where the handler's allocator says, from the initiating call until the section is left. Then what
 // is left of it goes to the executor, which frees that if it ends without running it.
@@ -77,17 +97,17 @@ class asio_operation final
     : public detached<Body, asio_operation<Body, Handler>, bodies::here_too> {
   using value = body_result_t<Body>;
   using base = detached<Body, asio_operation, bodies::here_too>;
-  using allocator = typename std::allocator_traits<decltype(allocator_of(
+  using allocator = typename std::allocator_traits<decltype(detail::allocator_of(
       std::declval<const Handler&>()))>::template rebind_alloc<asio_operation>;
 
  public:
   static asio_operation& make(section_core& section, Body&& body, const resource_list& uses,
-                              const site& at, Handler&& handler) {
-    allocator memory(allocator_of(handler));
+                              const site& at, asio_work<Handler>&& works, Handler&& handler) {
+    allocator memory(detail::allocator_of(handler));
     asio_operation* const place = std::allocator_traits<allocator>::allocate(memory, 1);
     try {
       return *::new (static_cast<void*>(place))
-          asio_operation(section, std::move(body), uses, at, std::move(handler));
+          asio_operation(section, std::move(body), uses, at, std::move(works), std::move(handler));
     } catch (...) {
       std::allocator_traits<allocator>::deallocate(memory, place, 1);
       throw;
@@ -108,17 +128,14 @@ class asio_operation final
   void body_over() noexcept {}
   // Without memory for the post this ends the program: the handler would be lost.
   void end() noexcept {
-    // A guard says first that its work is over, and lets go of its executor then. A strand still asks for its context's
-    // services there, so somebody else has to keep that from ending.
-    const auto outlives = asio::make_work_guard(context_executor(works_.get_executor()));
-    const work by = std::move(works_);
+    const asio_work<Handler> works = std::move(works_);
     // What is left of it when it has been moved from may still refer to the executor, whose context may end as soon
-    // as `by` has. So it ends before.
+    // as `works` has. So it ends before.
     asio_completion<value, Handler> last(std::move(handler_), got_);
     allocator memory(last.get_allocator());
     std::destroy_at(this);
     std::allocator_traits<allocator>::deallocate(memory, this, 1);
-    asio::post(by.get_executor(), std::move(last));
+    asio::post(works.executor(), std::move(last));
   }
 
   bool is_stoppable() const noexcept { return slot().is_connected(); }
@@ -132,14 +149,12 @@ class asio_operation final
   }
 
  private:
-  using work = asio::executor_work_guard<asio::associated_executor_t<Handler>>;
-
   asio_operation(section_core& section, Body&& body, const resource_list& uses, const site& at,
-                 Handler&& handler)
+                 asio_work<Handler>&& works, Handler&& handler)
       : base(std::move(body), uses),
         section_(section),
         at_(at),
-        works_(asio::get_associated_executor(handler)),
+        works_(std::move(works)),
         handler_(std::move(handler)) {}
 
   auto slot() const noexcept { return asio::get_associated_cancellation_slot(handler_); }
@@ -147,7 +162,7 @@ class asio_operation final
   section_core& section_;
   site at_;
   result<value> got_;
-  work works_;  // the executor, which does not run out of work meanwhile
+  asio_work<Handler> works_;
   Handler handler_;
 };
 
@@ -172,16 +187,16 @@ struct start_asio_operation {
   void operator()(Handler&& handler, asio_request&& asked, Body&& body) const {
     using call = std::decay_t<Body>;
     using waiting = std::decay_t<Handler>;
+    asio_work<waiting> works(handler);
     if constexpr (!waits<call> && !submits<call>) {
       result<body_result_t<call>> got;
       if (runs_at_once(asked, body, got)) {
         using last = asio_completion<body_result_t<call>, waiting>;
-        const auto to = asio::get_associated_executor(handler);
-        return asio::post(to, last(std::move(handler), got));
+        return asio::post(works.executor(), last(std::move(handler), got));
       }
     }
     auto& o = asio_operation<call, waiting>::make(*asked.section, std::move(body), asked.uses,
-                                                  asked.at, std::move(handler));
+                                                  asked.at, std::move(works), std::move(handler));
     if constexpr (submits<call>) o.submit_to(std::move(asked.on));
     if (std::exception_ptr refused = o.send(asked.withdrawn_by)) o.refuse(std::move(refused));
   }
