@@ -52,7 +52,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] fiber_a
  public:
   explicit fiber_awaiter(fiber_share<R>&& f) noexcept
       : join_awaiter(f.get().scope(), f.get().place()), fiber_(std::move(f)) {}
-  fiber_awaiter(fiber_awaiter&& other) noexcept : fiber_awaiter(std::move(other.fiber_)) {}
+  fiber_awaiter(fiber_awaiter&&) noexcept = default;
 
   using join_awaiter::await_ready;
   using join_awaiter::await_suspend;

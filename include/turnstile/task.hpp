@@ -97,7 +97,7 @@ class task_promise : public task_promise_base<T> {
  public:
   task<T> get_return_object() noexcept;
 
-  template <class U>
+  template <class U = T>
     requires std::convertible_to<U&&, T>
   void return_value(U&& value) noexcept {
     this->result_.run([&]() -> T { return std::forward<U>(value); });

@@ -425,6 +425,16 @@ TEST_SUITE("resume") {
     }
   }
 
+  TEST_CASE("join: awaiting one twice aborts") {
+    const support::child_end end = support::in_child([] {
+      async_scope scope;
+      support::await_twice(scope.join());
+    });
+    CHECK(end.aborted);
+    CHECK(end.one_line());
+    CHECK(end.says("a join is"));
+  }
+
   TEST_CASE("scope: destroying it while its work has not ended aborts") {
     const support::child_end end = support::in_child([] {
       gate g;

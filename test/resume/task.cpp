@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -109,6 +110,13 @@ TEST_SUITE("resume") {
     CHECK(*sync_wait(move_only()) == 5);
     CHECK(sync_wait(converted()) == "literal");
     static_assert(std::is_same_v<decltype(sync_wait(reference_to(x))), int&>);
+  }
+
+  TEST_CASE("task: a result may be written in braces") {
+    const auto none = []() -> task<std::optional<int>> { co_return {}; };
+    const auto two = []() -> task<std::pair<int, int>> { co_return {1, 2}; };
+    CHECK_FALSE(sync_wait(none()).has_value());
+    CHECK(sync_wait(two()) == std::pair(1, 2));
   }
 
   TEST_CASE("task: what it throws is thrown where it is awaited") {

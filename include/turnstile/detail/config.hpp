@@ -3,13 +3,16 @@
 
 #include <cstddef>
 
-// g++ makes a symmetric transfer a tail call only when it optimises, and not under a sanitizer.
-// Elsewhere the transfer goes through the thread's trampoline, so that no chain grows the stack.
+// g++ makes a symmetric transfer a tail call only when it optimises, and not under a sanitizer. Elsewhere the transfer
+// goes through the loop that resumed the coroutine, so that no chain grows the stack. Nothing tells -Og, -O1 and
+// -fno-optimize-sibling-calls, where there are no tail calls either: who compiles so defines this as 0, as Meson does.
+#ifndef TURNSTILE_TAIL_TRANSFER
 #if defined(__clang__) || \
     (defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
 #define TURNSTILE_TAIL_TRANSFER 1
 #else
 #define TURNSTILE_TAIL_TRANSFER 0
+#endif
 #endif
 
 // g++ before 13 destroys the by-value captures of a lambda written inside co_await twice.

@@ -28,6 +28,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/wait_graph.hpp>
@@ -103,18 +104,21 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
  public:
   join_awaiter(scope_core& core, const std::source_location& where) noexcept
       : join_awaiter(core, {{}, where}, &take_back) {}
-  join_awaiter(const join_awaiter& other) noexcept
-      : join_awaiter(*other.core_, other.at_, other.when_stopped_) {}
-  ~join_awaiter() {
-    if (waiting_) contract_break("", "a coroutine is destroyed while it waits in join", {});
-  }
+  join_awaiter(join_awaiter&& other) noexcept
+      : core_(other.core_),
+        at_(other.at_),
+        when_stopped_(other.when_stopped_),
+        once_(std::move(other.once_)) {}
 
-  bool await_ready() const noexcept { return core_->idle(); }
+  bool await_ready() noexcept {
+    once_.begin();
+    return core_->idle();
+  }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     this->suspend(h);
     if (chain_ != nullptr) tell_of_wait();
-    waiting_ = true;
+    once_.note_waiting();
     const std::stop_token stop = surroundings();
     const taking when_stopped = when_stopped_;
     core_->wait(*this);  // without a stop this may be gone
@@ -131,13 +135,18 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
 
   void waited() {
     const bool withdrawn = was_withdrawn();
-    waiting_ = false;
+    once_.note_going_on();
     end_wait(wait_);
     if (withdrawn) throw operation_cancelled();
   }
 
  private:
   friend class scope_core;
+
+  struct what {
+    static constexpr const char* name = "join";
+    static constexpr const char* waits = "waits in join";
+  };
 
   join_awaiter(scope_core& core, const site& at, taking when_stopped) noexcept
       : core_(&core), at_(at), when_stopped_(when_stopped) {}
@@ -175,7 +184,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
   guarded<bool> listed_{false};  // under the scope's lock, as the next two
   guarded<join_awaiter*> next_joiner_{nullptr};
   guarded<join_awaiter*> previous_joiner_{nullptr};
-  bool waiting_ = false;
+  for_once<what> once_;
 };
 
 // One piece of spawned work. It frees itself at its end.
@@ -188,7 +197,7 @@ class spawned : private branch_end, private job {
         scope_(&scope),
         at_({}, where),
         member_(scope.members(), at_),
-        branch_(make_branch<A>(std::move(a))) {}
+        branch_(detail::make_branch<A>(std::move(a))) {}
 
   void start(executor_ref on) {
     scope_->members().add(member_);
