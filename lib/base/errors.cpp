@@ -4,7 +4,6 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/errors.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -41,24 +40,32 @@ std::shared_ptr<const std::vector<path_step>> steps_of(std::vector<detail::held_
   return steps;
 }
 
-std::string message_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
+// As part of one line.
+void print(std::string_view text) noexcept {
+  for (std::size_t end = 0; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
+    std::fprintf(stderr, "%.*s ", static_cast<int>(end), text.data());
   }
+  std::fprintf(stderr, "%.*s", static_cast<int>(text.size()), text.data());
 }
 
-// What is about no section, or has no place, says neither.
-void print_line(std::string_view section, std::string_view what,
-                const std::source_location& where) {
-  std::string line = "turnstile: ";
-  if (!section.empty()) line.append("section \"").append(section).append("\": ");
-  line += what;
-  if (where.line() != 0) line.append(" (").append(place(where)).append(")");
-  std::fprintf(stderr, "%s\n", line.c_str());
+// What is about no section, or has no place, says neither. In pieces: what there is to tell may be that there is no
+// memory left.
+void print_line(std::string_view section, std::string_view what, std::string_view of,
+                const std::source_location& where) noexcept {
+  flockfile(stderr);
+  print("turnstile: ");
+  if (!section.empty()) {
+    print("section \"");
+    print(section);
+    print("\": ");
+  }
+  print(what);
+  print(of);
+  if (where.line() != 0) {
+    std::fprintf(stderr, " (%s:%u)", where.file_name(), static_cast<unsigned>(where.line()));
+  }
+  std::fputc('\n', stderr);
+  funlockfile(stderr);
 }
 
 }  // namespace
@@ -127,18 +134,22 @@ namespace detail {
 
 void contract_break(std::string_view section, std::string_view what,
                     std::source_location where) noexcept {
-  print_line(section, what, where);
+  print_line(section, what, {}, where);
   std::abort();
 }
 
 void report_unobserved(std::exception_ptr error, std::string_view section,
                        std::source_location where) noexcept {
   if (const handler h = unobserved_handler.load(acquire)) {
-    h(std::move(error), section, where);
-  } else {
-    std::string message = message_of(error);
-    std::ranges::replace(message, '\n', ' ');
-    print_line(section, "an error nobody takes: " + message, where);
+    return h(std::move(error), section, where);
+  }
+  constexpr std::string_view what = "an error nobody takes: ";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    print_line(section, what, e.what(), where);
+  } catch (...) {
+    print_line(section, what, "an exception that is no std::exception", where);
   }
 }
 

@@ -4,11 +4,17 @@
 
 namespace turnstile::detail {
 
-constinit thread_local thread_state this_thread_state;
-moment any_call_may_change_this{};
+// Used by instructions that here() writes itself, which an optimiser of the whole program does not see: without being
+// told it drops the one, and takes the other for a constant.
+[[gnu::used]] constinit thread_local thread_state this_thread_state;
+[[gnu::used]] moment any_call_may_change_this{};
 
 constinit keeper keeps_nothing;
 
-[[gnu::noinline]] thread_state& here_by_a_call() noexcept { return this_thread_state; }
+// It touches memory, so that no optimiser joins two calls with a switch of fibers between them.
+[[gnu::noinline]] thread_state& here_by_a_call() noexcept {
+  asm volatile("" ::: "memory");
+  return this_thread_state;
+}
 
 }  // namespace turnstile::detail

@@ -3,6 +3,7 @@
 // A program of its own, because it replaces the global operator new: each case is run again and again, and the first,
 // the second, the third ... allocation of its thread fails, until it gets by with those that succeed.
 
+#include "support/child_process.hpp"
 #include "support/foreign.hpp"
 #include "support/hold.hpp"
 #include "support/own_new.hpp"
@@ -96,6 +97,26 @@ TEST_SUITE("path") {
       CHECK(ran + (error != nullptr) + !begun == 1);
       check_usable(cs);
     });
+  }
+
+  TEST_CASE("no memory: an error that nobody takes is told") {
+    for (long n = 0; n != 12; ++n) {
+      const support::child_end end = support::in_child([n] {
+        manual_executor here;
+        critical_section cs({.name = "ledger", .executor = here});
+        try {
+          cs.post([n] {
+            left = n;
+            throw std::bad_alloc();
+          });
+        } catch (const std::bad_alloc&) {
+        }
+        here.run();
+      });
+      CHECK(end.status == 0);
+      CHECK(end.one_line());
+      CHECK(end.says("an error nobody takes"));
+    }
   }
 
   TEST_CASE("no memory: two sections, one of them full, while a guard is held") {

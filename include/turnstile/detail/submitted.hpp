@@ -33,6 +33,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -110,10 +111,16 @@ class submitted_result {
   friend class execution_handle<R>;
 
   void free() noexcept {
-    if (std::exception_ptr error = got_.error()) {
-      report_unobserved(std::move(error), label_of(name_, id_), at_.where);
-    }
+    if (std::exception_ptr error = got_.error()) report(std::move(error));
     delete this;
+  }
+  void report(std::exception_ptr error) const noexcept {
+    std::string label;
+    try {
+      label = label_of(name_, id_);
+    } catch (const std::bad_alloc&) {  // which may be what there is to report
+    }
+    report_unobserved(std::move(error), label, at_.where);
   }
 
   atomic<std::uint8_t> word_;
