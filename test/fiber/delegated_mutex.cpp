@@ -48,6 +48,27 @@ TEST_SUITE("fiber") {
     CHECK_FALSE(cs.statistics().held);
   }
 
+  TEST_CASE("delegated_mutex: the order in which a plain thread locks them is looked at") {
+    static int told = 0;
+    told = 0;
+    registry::check_lock_order([](const lock_order_report&) { ++told; });
+    {
+      critical_section a{"a"};
+      critical_section b{"b"};
+      delegated_mutex ma{a};
+      delegated_mutex mb{b};
+      const auto lock = [](delegated_mutex& outer, delegated_mutex& inner) {
+        const std::scoped_lock first(outer);
+        const std::scoped_lock second(inner);
+      };
+      lock(ma, mb);
+      CHECK(told == 0);
+      lock(mb, ma);
+      CHECK(told == 1);
+    }
+    registry::check_lock_order(nullptr);
+  }
+
   TEST_CASE(
       "delegated_mutex: else its code runs where the section is served, and the fiber goes home") {
     loop home;
