@@ -68,11 +68,11 @@ auto execute(std::tuple<Sections&...> sections, Body&& body,
   static_assert((detail::is_section<Sections> && ...),
                 "what is entered are critical_sections and synchronizeds, not const");
   detail::require_safe_inside_co_await<Body>();
-  detail::require_host_body<Body>();
   return std::apply(
       [&](Sections&... all) {
         auto data = std::tuple_cat(detail::several_access::data(all)...);
         using call = detail::body_applied_to_t<Body, decltype(data)>;
+        detail::require_host_body<call>();
         return detail::several_awaiter<sizeof...(Sections), call>(
             {&detail::several_access::core(all)...}, call(std::forward<Body>(body), data), options,
             where);

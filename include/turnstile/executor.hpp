@@ -19,6 +19,8 @@ struct job;
 /// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`.
 ///
 /// Order      whatever the executor promises; the library needs none
+/// Progress   one that runs the job within `post` makes whoever posts wait for it, who may be about to serve a section:
+///            what it resumes must not block its thread for one (`execute_blocking`, `sync_wait`)
 /// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
 ///            the executor's life
 template <class E>
@@ -77,6 +79,10 @@ class TURNSTILE_VISIBLE executor_ref {
 struct job {
   detail::guarded<job*> next;
 
+  /// Without work: neither posted nor run, as the stub of a queue is.
+  job() noexcept {
+  }  // and filled in later by those of ours, which spares the uncontended path the stores
+
   /// Runs the work. For its duration the calling thread counts as running on the executor that
   /// the job was posted to.
   void run() noexcept;
@@ -84,7 +90,6 @@ struct job {
  protected:
   using work = void (*)(job&) noexcept;
 
-  job() noexcept {}  // to be filled in before it is posted; spares the uncontended path the stores
   explicit job(work w) noexcept : next(nullptr), work_(w), home_() {}
 
   work work_;  // what run does

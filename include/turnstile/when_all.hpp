@@ -49,7 +49,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_of {
       return h;
     } else {
       left_.arm(h, sizeof...(A));
-      return start_in_order(h, children_, all_below(chain_for(h), left_, sizeof...(A)));
+      return detail::start_in_order(h, children_, all_below(chain_for(h), left_, sizeof...(A)));
     }
   }
 
@@ -92,7 +92,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     left_.arm(h, children_.size());
-    return start_in_order(h, children_, all_below(chain_for(h), left_, children_.size()));
+    return detail::start_in_order(h, children_, all_below(chain_for(h), left_, children_.size()));
   }
 
   auto await_resume() {

@@ -77,7 +77,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
     ends_.arm(h, sizeof...(A));
     stop_region& below = ends_.below();
     below.enter(h);
-    return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
+    return detail::start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
       return c.prepare(ends_, which, below.frame(), below.outside());
     });
   }
@@ -131,7 +131,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
     ends_.arm(h, children_.size());
     stop_region& below = ends_.below();
     below.enter(h);
-    return start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
+    return detail::start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
       return c.prepare(ends_, which, below.frame(), below.outside());
     });
   }

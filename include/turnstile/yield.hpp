@@ -77,7 +77,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   }
   template <class P>
   void await_suspend(std::coroutine_handle<P> h) {
-    root_ = make_branch<A>(std::forward<A>(a_));
+    root_ = detail::make_branch<A>(std::forward<A>(a_));
     this->suspend(h);
     root_.prepare(*this, share(this->chain_));
     once_.note_waiting();
@@ -93,7 +93,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& s = static_cast<schedule_awaiter&>(self);
     s.once_.note_waiting();
-    resume_at_home(s);
+    detail::resume_at_home(s);
     return {};
   }
 

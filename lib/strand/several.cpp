@@ -55,7 +55,13 @@ void several_request::begin(held_section* all) {
   }
   section_ = &section();
   if (withdraws()) refuse_if_withdrawn(*section_, asked_);
-  if (declares()) claim_all();
+  if (!declares()) return;
+  try {
+    claim_all();
+  } catch (...) {
+    for (std::size_t i = 0; i != count_; ++i) held_[i].section->count_refusal();
+    throw;
+  }
 }
 
 // What one of the sections has claimed stays its own; the one entered last claims the rest.

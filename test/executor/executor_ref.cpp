@@ -140,6 +140,12 @@ TEST_SUITE("executor") {
     CHECK(sync_wait(schedule_on(at_once, cs.execute([] { return 5; }))) == 5);
   }
 
+  TEST_CASE("job: one without work may be the stub of an executor's own queue") {
+    job stub;
+    stub.next = nullptr;
+    CHECK(stub.next == nullptr);
+  }
+
   TEST_CASE("job: a thread inside run counts as running on the job's executor") {
     loop outer;
     loop inner;

@@ -85,6 +85,13 @@ TEST_SUITE("section") {
     CHECK(sync_wait(cs.execute(after(), count)) == 0);
   }
 
+  TEST_CASE("after: a generic body is asked with the values alone") {
+    critical_section cs;
+    const auto sum = [](auto&&... all) { return (all + ...); };
+    CHECK(sync_wait(cs.execute(after(cs.submit([] { return 1; }), cs.submit([] { return 2; })),
+                               sum)) == 3);
+  }
+
   TEST_CASE("after: references come as references, values as rvalues or as lvalues") {
     critical_section cs;
     int n = 1;

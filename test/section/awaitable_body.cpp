@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 using namespace turnstile;
@@ -42,6 +43,10 @@ struct with_member {
   ready_value operator co_await() const noexcept { return {}; }
 };
 struct with_free {};
+struct immovable : ready_value {
+  immovable() = default;
+  immovable(immovable&&) = delete;
+};
 ready_value operator co_await(const with_free&) noexcept { return {}; }
 
 template <class Body>
@@ -59,6 +64,16 @@ TEST_SUITE("section") {
     CHECK(sync_wait(cs.execute([] { return ready_value{}; })) == 11);
     CHECK(sync_wait(cs.execute([] { return with_member{}; })) == 11);
     CHECK(sync_wait(cs.execute([] { return with_free{}; })) == 11);
+  }
+
+  TEST_CASE("awaitable body: what it returns need not be movable") {
+    critical_section cs;
+    critical_section other;
+    CHECK(sync_wait(cs.execute([] { return immovable{}; })) == 11);
+    CHECK(sync_wait(execute(std::tie(cs, other), [] { return immovable{}; })) == 11);
+    CHECK(sync_wait(cs.submit([] { return immovable{}; })) == 11);
+    const auto fails = []() -> immovable { throw std::runtime_error("no"); };
+    CHECK_THROWS_WITH(sync_wait(cs.execute(fails)), "no");
   }
 
   TEST_CASE("awaitable body: results may be move-only or references") {

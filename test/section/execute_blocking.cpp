@@ -262,6 +262,7 @@ TEST_SUITE("section") {
     critical_section cs;
     loop never_run;
     CHECK(cs.execute_blocking([] { return 1; }, {.resume_on = never_run}) == 1);
+    CHECK(cs.execute_blocking([](stream&) { return 2; }, {.resume_on = never_run}) == 2);
     section_guard busy = hold(cs);
     auto waits = ask_in_line(cs, nothing, {.resume_on = never_run});
     std::stop_source stop;

@@ -110,6 +110,27 @@ TEST_SUITE("section") {
     CHECK(sync_wait(n.execute([](int& x) { return x; })) == 2);
   }
 
+  TEST_CASE("several: a generic body is asked with the data it gets, and with nothing else") {
+    synchronized<std::vector<int>> v;
+    synchronized<int> n{2};
+    critical_section plain;
+    sync_wait(execute(std::tie(v, plain), [](auto& all) { all.push_back(3); }));
+    CHECK(v.execute_blocking([](auto& all) { return all.size(); }) == 1);
+    CHECK(sync_wait(execute(std::tie(n, n), [](auto&... all) { return (all + ...); })) == 4);
+  }
+
+  TEST_CASE("several: who is refused what it uses counts in each of them") {
+    const resource data{"data"};
+    critical_section owner{"owner"};
+    critical_section a{"a"};
+    critical_section b{"b"};
+    owner.execute_blocking([] {}, {.uses = data});
+    CHECK_THROWS_AS(sync_wait(execute(std::tie(a, b), [] {}, {.uses = data})),
+                    exclusive_access_error);
+    check_counts(a, 0, 1);
+    check_counts(b, 0, 1);
+  }
+
   TEST_CASE("several: results are void, move-only or references, and destroyed once") {
     critical_section a;
     critical_section b;

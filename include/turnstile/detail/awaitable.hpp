@@ -28,7 +28,7 @@ decltype(auto) get_awaiter(T&& t) {
 }
 
 template <class T>
-using awaiter_of = decltype(get_awaiter(std::declval<T>()));
+using awaiter_of = decltype(detail::get_awaiter(std::declval<T>()));
 
 template <class T>
 concept awaitable = requires(awaiter_of<T>& a) {

@@ -5,6 +5,7 @@
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/section_core.hpp>
 
+#include <concepts>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -15,10 +16,12 @@ class stream;
 
 namespace detail {
 
-// A body that can be called with a stream, and not without, only submits work to a device.
+// A body that can be called with a stream, and not without, only submits work to a device. The second is not even
+// asked of the others: that of a generic body may be an error.
 template <class Body>
-inline constexpr bool submits = !std::is_invocable_v<std::remove_reference_t<Body>&> &&
-                                std::is_invocable_v<std::remove_reference_t<Body>&, stream&>;
+inline constexpr bool submits =
+    std::conjunction_v<std::negation<std::is_invocable<std::remove_reference_t<Body>&>>,
+                       std::is_invocable<std::remove_reference_t<Body>&, stream&>>;
 
 template <class Body, bool = submits<Body>>
 struct returned_by {
@@ -86,6 +89,12 @@ TURNSTILE_INLINE chain_frame* run_held(const section_core& section, chain_frame*
   return run_held(t, t.chain, section, requester, at, std::forward<F>(f));
 }
 
+// What cannot be moved is awaited where it is made.
+template <class Body>
+task<body_result_t<Body>> call_and_await(Body& body) {
+  co_return co_await std::invoke(body);
+}
+
 // A body that waits, while it does.
 //
 // Edges  S1  phase_.exchange(acq_rel) by the strand when start returns, and by the body's end: the
@@ -126,7 +135,11 @@ class waiting_body : private branch_end {
 
   bool make(Owner& owner, Body& body) noexcept {
     try {
-      branch_ = make_branch<returned<Body>>(std::invoke(body));
+      if constexpr (std::move_constructible<returned<Body>>) {
+        branch_ = detail::make_branch<returned<Body>>(std::invoke(body));
+      } else {
+        branch_ = detail::call_and_await(body);
+      }
       return true;
     } catch (...) {
       owner.got().fail(std::current_exception());

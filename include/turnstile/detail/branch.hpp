@@ -44,7 +44,7 @@ class branch {
     handle_.promise().prepare(listener, chain, base);
   }
   // Until it first suspends. The branch may be gone afterwards.
-  void run() { run_to_suspension(handle_); }
+  void run() { detail::run_to_suspension(handle_); }
   // The same, to be returned from the await_suspend of `from`.
   std::coroutine_handle<> run_after(std::coroutine_handle<> from) noexcept {
     return handle_.promise().go_to(from, handle_);
@@ -69,7 +69,7 @@ branch<kept<awaited<A>>> make_branch(std::type_identity_t<A>&& a) {
   if constexpr (std::is_same_v<A, task<kept<awaited<A>>>>) {
     return std::move(a);
   } else {
-    return as_task<A>(static_cast<A&&>(a));
+    return detail::as_task<A>(static_cast<A&&>(a));
   }
 }
 

@@ -185,14 +185,14 @@ class tracked : kept_awaiter<A>, public tracked<A&> {
  public:
   template <class T, class Ask>
   tracked(T&& t, const Ask& is_ready)
-      : kept_awaiter<A>{get_awaiter(std::forward<T>(t))},
+      : kept_awaiter<A>{detail::get_awaiter(std::forward<T>(t))},
         tracked<A&>(kept_awaiter<A>::awaiter, is_ready) {}
 };
 
 template <awaitable T, class Ask = ask_here>
 tracked<awaiter_of<T>> track(T&& t, const Ask& is_ready = {}) {
   if constexpr (std::is_reference_v<awaiter_of<T>>) {
-    return tracked<awaiter_of<T>>(get_awaiter(std::forward<T>(t)), is_ready);
+    return tracked<awaiter_of<T>>(detail::get_awaiter(std::forward<T>(t)), is_ready);
   } else {
     return tracked<awaiter_of<T>>(std::forward<T>(t), is_ready);
   }
@@ -212,7 +212,7 @@ class coroutine_promise : public chain_promise, public recycled {
 
   template <awaitable T>
   tracked<awaiter_of<T>> await_transform(T&& t) {
-    return track(std::forward<T>(t));
+    return detail::track(std::forward<T>(t));
   }
 };
 

@@ -106,7 +106,7 @@ class child : private branch_end,
 
   explicit child(A&& a)
       : branch_end(&ended_here),
-        branch_(make_branch<what>(child_of<A>::part(std::forward<A>(a)))) {}
+        branch_(detail::make_branch<what>(child_of<A>::part(std::forward<A>(a)))) {}
   // Before it is prepared.
   child(child&& other) noexcept : branch_end(&ended_here), branch_(std::move(other.branch_)) {}
   child& operator=(child&&) = delete;
@@ -156,7 +156,7 @@ class child : private branch_end,
     if constexpr (child_of<A>::forks) {
       this->work_ = &begin;
       this->is_queued = true;
-      if (post_fork(*this)) return true;  // this may be gone
+      if (detail::post_fork(*this)) return true;  // this may be gone
       this->is_queued = false;
       return false;
     } else {

@@ -43,6 +43,9 @@ class detached : protected request {
     } catch (const exclusive_access_error&) {
       section.count_refusal();
       return std::current_exception();
+    } catch (const device_mismatch_error&) {
+      section.count_refusal();
+      return std::current_exception();
     } catch (...) {
       return std::current_exception();
     }

@@ -179,7 +179,7 @@ template <class Awaiter>
 class fiber_wait {
  public:
   template <class A>
-  explicit fiber_wait(A&& a) : awaiter_(track(std::forward<A>(a), ask_off{})) {}
+  explicit fiber_wait(A&& a) : awaiter_(detail::track(std::forward<A>(a), ask_off{})) {}
 
   decltype(auto) await(fiber_core& f) {
     if (!awaiter_.await_ready()) {

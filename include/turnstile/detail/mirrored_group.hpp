@@ -135,7 +135,7 @@ class mirrored_group {
     }
     while (served != nullptr) {
       write* const next = served->next_;
-      if (served != &w) resume_at_home(*served);  // it and this may be gone
+      if (served != &w) detail::resume_at_home(*served);  // it and this may be gone
       served = next;
     }
     return true;

@@ -175,9 +175,9 @@ class section_request : protected request_extras, protected suspended<request> {
   bool must_hop() const noexcept { return is_sent() && resume_on_ != here().runs_on; }
 
   template <class P>
-  void suspend_as(std::coroutine_handle<P> h, step start, bool may_wait) noexcept {
+  void suspend_as(std::coroutine_handle<P> h, step to_start, bool body_may_wait) noexcept {
     suspend_here(h);
-    await_turn(start, may_wait);
+    await_turn(to_start, body_may_wait);
   }
   template <class P>
   void suspend_here(std::coroutine_handle<P> h) noexcept {
@@ -188,9 +188,9 @@ class section_request : protected request_extras, protected suspended<request> {
     this->block(me);
     back_to = nullptr;
   }
-  void await_turn(step start, bool may_wait) noexcept {
-    this->start = start;
-    this->may_wait = may_wait;
+  void await_turn(step to_start, bool body_may_wait) noexcept {
+    start = to_start;
+    may_wait = body_may_wait;
     told_ = false;
     accepted_at = 0;
     stand_in_ = nullptr;
