@@ -79,7 +79,7 @@ def try_pkg_config(args, work):
     program = work / "outside"
     # Other projects take warnings as seriously as this one does, and find its headers with -I. Some
     # leave libraries out that they call nothing of.
-    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wl,--as-needed"]
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-Wl,--as-needed"]
     run(*args.compiler, "-std=c++20", *strict, args.program, *told.stdout.split(),
         "-o", program)
     return [program]
