@@ -4,8 +4,8 @@
 // looks at the others now and then, and takes
 //   half of what is queued at one that stands still, its mail and a fork: the system has taken its core away, or
 //   its job is long;
-//   half of what it has had too much for a while, from one that is calm (pace.hpp). Who has stood still itself, and
-//   has lost what waited there to the others, takes that at once.
+//   half of what it has had too much for a while, from one that is calm (pace.hpp): for a short while, if nothing at all
+//   waits here. Who has stood still itself, and has lost what waited there to the others, takes that at once.
 // While a section has a long line, queues run empty and fill again within some 100 us. What has been there all the
 // while is what counts: without that, coroutines move all the time (README.md, Decisions).
 #pragma once
@@ -21,15 +21,22 @@
 
 namespace turnstile::detail {
 
-// Says when to look: every so many turns, as many as last about 100 us. The clock is read only then.
+// Says when to look: every so many jobs and bodies, as many as last about 100 us. The clock is read only then. Jobs alone
+// would not do: one of those that a drain has handed back lasts some 100 ns, and one turn of a coroutine that is alone
+// as long as 32 of them.
 class now_and_then {
  public:
-  bool comes() noexcept {
-    if (--left_ != 0) return false;
+  // What the worker has begun and run so far; both wrap.
+  bool comes(std::uint32_t jobs, std::uint32_t bodies) noexcept {
+    const std::uint32_t done = jobs + bodies - done_;
+    if (done < every_ && jobs - jobs_ < most_jobs) return false;
     const steady_clock::time_point now = steady_clock::now();
     const auto took = std::max(now - last_, steady_clock::duration(1));
-    const std::int64_t wanted = every_ * steady_clock::duration(interval) / took;
-    every_ = left_ = std::clamp<std::int64_t>(wanted, 1, std::min(every_ * 2, longest));
+    const std::int64_t wanted = done * steady_clock::duration(interval) / took;
+    every_ =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(wanted, 1, std::min(every_ * 2, most)));
+    done_ += done;
+    jobs_ = jobs;
     last_ = now;
     return true;
   }
@@ -38,10 +45,13 @@ class now_and_then {
 
  private:
   static constexpr std::chrono::microseconds interval{100};
-  static constexpr std::int64_t longest = limit(256, 1);  // what comes may grow long meanwhile
+  // What comes may grow long meanwhile.
+  static constexpr std::uint32_t most_jobs = limit(256u, 1u);
+  static constexpr std::uint32_t most = limit(8192u, 1u);
 
-  std::int64_t every_ = 1;
-  std::int64_t left_ = 1;
+  std::uint32_t every_ = 1;
+  std::uint32_t done_ = 0;
+  std::uint32_t jobs_ = 0;
   steady_clock::time_point last_{};
 };
 
@@ -99,6 +109,7 @@ class neighbour {
   static constexpr std::chrono::microseconds long_for_a_job =
       limit(std::chrono::microseconds(100), std::chrono::microseconds(0));
   static constexpr std::chrono::microseconds long_for_a_surplus{2000};
+  static constexpr std::chrono::microseconds long_with_nothing_here{150};
 
   void note_done(std::uint32_t done, steady_clock::time_point now) noexcept {
     if (done != done_) same_since_ = now;
@@ -114,11 +125,14 @@ class neighbour {
     }
     if (!has_surplus_) {
       has_surplus_ = true;
-      surplus_since_ = now;
+      surplus_since_ = nothing_here_since_ = now;
       least_ = there - here;
     }
+    if (here != 0) nothing_here_since_ = now;
     least_ = std::min(least_, there - here);
-    return at_once || now - surplus_since_ >= long_for_a_surplus ? least_ : 0;
+    const bool lasts = now - surplus_since_ >= long_for_a_surplus ||
+                       now - nothing_here_since_ >= long_with_nothing_here;
+    return at_once || lasts ? least_ : 0;
   }
 
   // Who has not looked for long does not know, nor who has just begun to.
@@ -133,6 +147,7 @@ class neighbour {
 
   steady_clock::time_point same_since_{};
   steady_clock::time_point surplus_since_{};
+  steady_clock::time_point nothing_here_since_{};
   steady_clock::time_point judges_since_{};
   std::size_t least_ = 0;   // of the surplus
   std::uint32_t done_ = 0;  // jobs begun and bodies

@@ -179,10 +179,7 @@ class pool_core {
   job* job_for_fairness(worker& w) noexcept {
     const std::uint32_t tick = w.tick.load(relaxed) + 1;
     w.tick.store(tick, relaxed);
-    if (w.looks.comes()) {
-      w.turn.watch();
-      even_out(w, workers_, w.looks.last(), sleepers_);
-    }
+    static_cast<void>(looks_at_others(w, w.bodies.load(relaxed)));
     const std::uint32_t at = tick % own_jobs_at_a_stretch;
     if (at == 0) {
       static_cast<void>(devices());  // what they have done is not held up by our own jobs
@@ -206,9 +203,16 @@ class pool_core {
   }
 
   bool gets_others_jobs(worker& w) noexcept {
-    if (!w.turns.comes() || !may_go_behind_others(here())) return false;
-    even_out(w, workers_, w.turns.last(), sleepers_);
-    return w.has_backlog();
+    const thread_state& t = here();
+    return may_go_behind_others(t) && looks_at_others(w, t.bodies()) && w.has_backlog();
+  }
+
+  // Now and then: by how many bodies have been run.
+  bool looks_at_others(worker& w, std::uint32_t bodies) noexcept {
+    if (!w.looks.comes(w.tick.load(relaxed), bodies)) return false;
+    w.turn.watch();
+    even_out(w, workers_, w.looks.last(), sleepers_);
+    return true;
   }
 
   // Other than a fork. One piece of mail that is kept runs now, or something that all could see before.

@@ -30,9 +30,8 @@ struct worker {
   std::uint32_t index = 0;
   std::uint32_t random = 0;       // xorshift state: which victim to try first
   std::uint32_t next_look = 0;    // whose queue to look at next
-  now_and_then looks;             // of jobs
-  now_and_then turns;             // of a coroutine that need not suspend
-  turn_length turn;               // of the same, if others wait
+  now_and_then looks;             // at the others
+  turn_length turn;               // of a coroutine that need not suspend, if others wait
   making_up makes_up;             // it takes its share at once
   std::vector<neighbour> others;  // how this one sees them, by index
   fork_stack forks;

@@ -60,6 +60,20 @@ TEST_SUITE("executor") {
     CHECK(looks == 22);  // one more, to know how fast it is
   }
 
+  TEST_CASE(
+      "neighbour: where nothing waits half of it is taken after 150 us, if nothing came "
+      "meanwhile") {
+    busy_one there;
+    int looks = 0;
+    CHECK(there.first_share(100, 0, looks) == 50);
+    CHECK(looks == 4);  // one more, to know how fast it is
+    CHECK(there.share(100, 0) == 0);
+    CHECK(there.share(100, 0) == 0);
+    CHECK(there.share(100, 1) == 0);
+    CHECK(there.share(100, 0) == 0);
+    CHECK(there.share(100, 0) == 49);
+  }
+
   TEST_CASE("neighbour: of a surplus the least that was there all the while counts") {
     busy_one there;
     CHECK(there.share(110, 10) == 0);
@@ -120,9 +134,23 @@ TEST_SUITE("executor") {
 
   TEST_CASE("now_and_then: comes every time at first, and says when") {
     now_and_then looks;
-    CHECK(looks.comes());
+    CHECK(looks.comes(1, 0));
     const auto first = looks.last();
-    CHECK(looks.comes());
+    CHECK(looks.comes(2, 0));
     CHECK(looks.last() >= first);
+  }
+
+  TEST_CASE(
+      "now_and_then: comes after so many jobs and bodies at the latest, also where both wrap") {
+    now_and_then looks;
+    std::uint32_t jobs = 0xffff'ff00;
+    std::uint32_t bodies = 0xffff'f000;
+    for (int i = 0; i != 100; ++i) looks.comes(++jobs, bodies);
+    int more = 1;
+    while (!looks.comes(++jobs, bodies)) ++more;
+    CHECK(more <= 256);
+    more = 1;
+    while (!looks.comes(jobs, ++bodies)) ++more;
+    CHECK(more <= 8192);
   }
 }
