@@ -80,8 +80,7 @@ struct job {
   detail::guarded<job*> next;
 
   /// Without work: neither posted nor run, as the stub of a queue is.
-  job() noexcept {
-  }  // and filled in later by those of ours, which spares the uncontended path the stores
+  job() noexcept {}
 
   /// Runs the work. For its duration the calling thread counts as running on the executor that
   /// the job was posted to.
