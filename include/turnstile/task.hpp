@@ -48,7 +48,8 @@ class task_promise_base : public coroutine_promise {
   };
 
   end final_suspend() const noexcept { return {}; }
-  void unhandled_exception() noexcept { result_.fail(std::current_exception()); }
+  // Also of a local's destructor, when there is a value already.
+  void unhandled_exception() noexcept { result_.replace(std::current_exception()); }
 
   bool is_used() const noexcept { return continuation_ || listener_ != nullptr; }
 

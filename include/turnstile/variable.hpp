@@ -102,7 +102,8 @@ class variable {
   ///
   /// Throws     what `fn` throws. Then nothing is written if T is small, or somebody holds a snapshot;
   ///            a value that nobody holds stays as `fn` has left it, and that counts as a write
-  template <std::invocable<T&> F>
+  template <class F>
+    requires std::invocable<F&, T&>
   snapshot<T> update(F&& fn) {
     touch();
     return value_.update(fn);

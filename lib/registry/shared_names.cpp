@@ -30,7 +30,7 @@ class last_holder {
  private:
   void leave(shared_name& place) const noexcept {
     const std::lock_guard lock(place.lock);
-    if (!place.section.expired()) return;
+    if (place.forgotten || !place.section.expired()) return;  // the name may lead elsewhere by now
     place.section.reset();
     place.forgotten = true;
     detail::forget_place(name_);

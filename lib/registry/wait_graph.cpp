@@ -81,6 +81,7 @@ class wait_graph {
 
   bool may_close(const wait& w) const noexcept;
   bool closed(wait& w) noexcept;
+  bool find_way_back(wait& w) noexcept;
   void look_at(wait& u, const chain_frame& through, wait& from) noexcept;
   void look_behind(wait& from) noexcept;
   void look_into(scope_members& s, wait& from) noexcept;
@@ -150,8 +151,18 @@ bool wait_graph::may_close(const wait& w) const noexcept {
   return false;
 }
 
-// Breadth first, so that the way found is a shortest one.
+// A way that has ended meanwhile may hide another one, which was not followed where both met. What is over stays so:
+// each search that is in vain for that follows fewer.
 bool wait_graph::closed(wait& w) noexcept {
+  while (find_way_back(w)) {
+    if (still_there(w, found_)) return true;
+    if (over(w)) return false;
+  }
+  return false;
+}
+
+// Breadth first, so that the way found is a shortest one.
+bool wait_graph::find_way_back(wait& w) noexcept {
   ++search_;
   w.seen = search_;
   w.from = nullptr;
@@ -161,7 +172,7 @@ bool wait_graph::closed(wait& w) noexcept {
     own_ = frame_with(w.by, at->wants);
     if (own_ != nullptr) {
       found_ = at;
-      return still_there(w, at);
+      return true;
     }
     look_behind(*at);
   }

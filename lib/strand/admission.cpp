@@ -66,10 +66,10 @@ void section_core::give_up_room() noexcept {
 
 // Without memory for it this ends the program: the line would stop here for ever.
 void section_core::give_up(place p) noexcept {
+  give_up_room();  // first: once the place is published the section may end
   if constexpr (section_ring::arrival_is_place) {
     if (publish_only(*new stand_in, p) == published::closed) std::abort();
   }
-  give_up_room();
 }
 
 }  // namespace turnstile::detail

@@ -2,6 +2,7 @@
 
 #include "strand/batch.hpp"
 #include "strand/extras.hpp"
+#include "strand/gate.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -19,7 +20,8 @@ void section_core::finish_closing(batch& done) noexcept {
   if (here().bounce == nullptr) after.emplace();
   if (has_aside_) close_aside(done);
   done.deliver();
-  finish_close();
+  if (limited() && limit()->leaves_the_close()) return;  // this may be gone
+  finish_close(way_back::at_home);
 }
 
 void section_core::prepare_closing() const { made(made(given_).closing); }
@@ -54,7 +56,7 @@ bool section_core::has_closed() const noexcept {
 }
 
 // For the graph they are all over before one of them goes on. The section may go with the first.
-void section_core::finish_close() noexcept {
+void section_core::finish_close(way_back of_closers) noexcept {
   atomic<stand_in*>& list = given_.load(relaxed)->closers;
   stand_in* const all = list.exchange(closed_list, acq_rel);
   stand_in* still_there = nullptr;
@@ -73,7 +75,7 @@ void section_core::finish_close() noexcept {
     stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
     request& who = s.behind();
     if (s.take()) {
-      resume_at_home(who);
+      of_closers == way_back::at_home ? resume_at_home(who) : batch::post_back(who);
       continue;
     }
     s.pass_over();

@@ -3,6 +3,7 @@
 #include "strand/gate.hpp"
 
 #include <mutex>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -49,16 +50,27 @@ void gate::leave_aside() noexcept {
 }
 
 stand_in* gate::first_to_let_in() noexcept {
-  {
-    const std::lock_guard held(lock_);
-    if (is_letting_in_ || oldest_ == nullptr) return nullptr;
-    is_letting_in_ = true;
-  }
-  return next_to_let_in();
+  const std::lock_guard held(lock_);
+  if (is_letting_in_) return nullptr;
+  is_letting_in_ = true;
+  return take_next();
 }
 
-stand_in* gate::next_to_let_in() noexcept {
+stand_in* gate::next_to_let_in(bool& closes) noexcept {
   const std::lock_guard held(lock_);
+  stand_in* const s = take_next();
+  if (s == nullptr) closes = std::exchange(closes_, false);
+  return s;
+}
+
+bool gate::leaves_the_close() noexcept {
+  const std::lock_guard held(lock_);
+  closes_ = is_letting_in_;
+  return closes_;
+}
+
+// Under the lock, by who lets in. Null: that is over.
+stand_in* gate::take_next() noexcept {
   while (oldest_ != nullptr && has_room()) {
     stand_in& s = *take_oldest();
     if (s.pin()) {

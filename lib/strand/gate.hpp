@@ -11,7 +11,9 @@
 // Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have one.
 //
 // Dangers   Whoever lets in touches the section only while it has somebody who waits outside in its
-//           hands: that is use enough. The gate itself is shared (stand_in_counts).
+//           hands: that is use enough, but for a close, which waits for places in line only and not for who has
+//           been withdrawn. So who comes to its end while another thread lets in leaves the rest of it to that one.
+//           The gate itself is shared (stand_in_counts).
 //
 // Proof     test/schedule (limits); test/section (max_waiters), test/stress (cancellation)
 #pragma once
@@ -44,11 +46,15 @@ class gate {
   // Begins to let in. Null: there is nobody, or no room, or somebody else does it. Otherwise the oldest,
   // who is in; next_to_let_in follows, until it gives null.
   stand_in* first_to_let_in() noexcept;
-  stand_in* next_to_let_in() noexcept;
+  // `closes`: there is nobody any more, and the caller finishes the close of the section.
+  stand_in* next_to_let_in(bool& closes) noexcept;
+  // By who has got to the end of a section's line. True: somebody lets in, and finishes the close.
+  [[nodiscard]] bool leaves_the_close() noexcept;
 
  private:
   bool has_room() const noexcept { return inside_ == 0 || inside_ - 1 + aside_ < most_; }
   bool is_free() const noexcept { return has_room() && oldest_ == nullptr && !is_letting_in_; }
+  stand_in* take_next() noexcept;
   stand_in* take_oldest() noexcept;
 
   const std::size_t most_;
@@ -57,6 +63,7 @@ class gate {
   guarded<std::size_t> inside_{0};
   guarded<std::size_t> aside_{0};
   guarded<bool> is_letting_in_{false};
+  guarded<bool> closes_{false};         // when that is over
   guarded<stand_in*> oldest_{nullptr};  // linked through younger
   guarded<stand_in*> youngest_{nullptr};
 };

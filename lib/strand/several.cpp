@@ -88,6 +88,7 @@ void several_request::claim_all() {
   }
 }
 
+// Once all are entered, and of a request that is withdrawn while it waits: that was no refusal.
 void several_request::keep_claimed() noexcept {
   for (std::size_t i = 0; i != count_; ++i) {
     if (held_[i].claims.empty()) continue;
@@ -120,7 +121,10 @@ bool several_request::enter_all() noexcept {
 
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
 void several_request::go_on(batch& done) noexcept {
-  if (comes_too_late()) refusal_ = cancelled();
+  if (comes_too_late()) {
+    refusal_ = cancelled();
+    if (stand_in_ != nullptr) keep_claimed();
+  }
   take_wait_back();
   drop_stand_in();
   if (refusal_ != nullptr) return leave(done);
@@ -218,10 +222,10 @@ const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
 
 // This may be gone if it waits.
 several_request::entry several_request::wait_by(stand_in& s, bool* own) noexcept {
-  keep_claimed();
   note_accepted();
   if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
   be_awaited_again();
+  keep_claimed();
   return ends_with(std::exchange(stand_in_, nullptr)->let_go(), own);
 }
 
@@ -242,6 +246,7 @@ void several_request::leave_posted(job& j) noexcept {
   auto& self = static_cast<several_request&>(static_cast<request&>(j));
   self.be_awaited_again();
   self.take_wait_back();
+  self.keep_claimed();
   self.refusal_ = std::exchange(self.stand_in_, nullptr)->let_go();
   batch done;
   self.leave(done);

@@ -188,9 +188,13 @@ void stand_in::end(std::uint32_t was) noexcept {
 
 // Puts those for whom there is room now into the line.
 void stand_in::let_in(gate& g) noexcept {
-  for (stand_in* s = g.first_to_let_in(); s != nullptr; s = g.next_to_let_in()) {
-    s->section_->let_in(*s);  // the section may be gone
+  section_core* section = nullptr;
+  bool closes = false;
+  for (stand_in* s = g.first_to_let_in(); s != nullptr; s = g.next_to_let_in(closes)) {
+    section = s->section_;
+    section->let_in(*s);  // the section may be gone, unless somebody leaves its close to us
   }
+  if (closes) section->finish_close(section_core::way_back::posted);
 }
 
 stand_in_counts::~stand_in_counts() { delete limit; }

@@ -20,7 +20,7 @@ namespace another {
 TAKES(add_one); TAKES(add_to); TAKES(adopt); TAKES(adopt_holds); TAKES(after); TAKES(all_below);
 TAKES(allocator_of); TAKES(any_surrounding_stop); TAKES(are_claimed); TAKES(argument);
 TAKES(arguments); TAKES(as_task); TAKES(ask_for_surrounding_stop); TAKES(async_execute);
-TAKES(begin_turn); TAKES(begin_wait); TAKES(bounce); TAKES(call_and_await); TAKES(can_be_stopped);
+TAKES(begin_turn); TAKES(begin_wait); TAKES(bits_of); TAKES(bounce); TAKES(call_and_await); TAKES(can_be_stopped);
 TAKES(chain_for); TAKES(check); TAKES(children_of); TAKES(claim); TAKES(claimed_at_all);
 TAKES(combined); TAKES(context_executor); TAKES(current_stop_token); TAKES(cut_holds);
 TAKES(divided); TAKES(drop); TAKES(drop_hold); TAKES(end_claims); TAKES(end_copy);
@@ -50,6 +50,16 @@ TAKES(writes); TAKES(yield);
 
 struct value {
   int n = 0;
+
+  value& operator+=(const value& v) {
+    n += v.n;
+    return *this;
+  }
+  value& operator-=(const value& v) {
+    n -= v.n;
+    return *this;
+  }
+  friend value operator/(const value& v, double by) { return {static_cast<int>(v.n / by)}; }
 };
 
 struct ready {
@@ -143,6 +153,13 @@ TEST_SUITE("path") {
     turnstile::variable<another::value> small(another::value{1});
     small.assign(another::value{2});
     CHECK(small.read()->n == 2);
+    turnstile::per_replica<another::value> counts(2, another::value{3},
+                                                  turnstile::aggregation::mean);
+    CHECK(counts.read().n == 3);
+    turnstile::mirrored<another::value> both(2, another::value{1}, turnstile::aggregation::sum);
+    turnstile::sync_wait(turnstile::when_all(both.assign_add(0, another::value{2}),
+                                             both.assign_add(1, another::value{2})));
+    CHECK(both.read(0)->n == 5);
     auto f = turnstile::thread_pool::shared().spawn_fiber(
         [] { return turnstile::await(another::ready{}).n; });
     CHECK(turnstile::sync_wait(std::move(f)) == 3);

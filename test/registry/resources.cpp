@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -602,6 +603,37 @@ TEST_SUITE("registry") {
     CHECK_FALSE(ran);
     CHECK(uses(other, fresh));
     CHECK(uses(other, shared_in_a, shared));
+  }
+
+  TEST_CASE(
+      "several sections: nor does a refusal after a wait, but a request that is withdrawn does") {
+    for (const bool is_closed : {true, false}) {
+      CAPTURE(is_closed);
+      critical_section a, b, other;
+      const resource data;
+      std::stop_source stop;
+      const std::stop_token token = stop.get_token();
+      section_guard busy = support::hold(a);
+      bool ran = false;
+      async_scope scope;
+      scope.spawn([](auto request) -> task<> {
+        co_await std::move(request);
+      }(execute(std::tie(a, b), [&] { ran = true; }, {.uses = data, .stop = token})));
+      CHECK(a.statistics().waiters == 1);
+      if (is_closed) {
+        sync_wait(b.close());
+      } else {
+        stop.request_stop();
+      }
+      busy.unlock();
+      if (is_closed) {
+        CHECK_THROWS_AS(sync_wait(scope.join()), section_closed);
+      } else {
+        CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+      }
+      CHECK_FALSE(ran);
+      CHECK(uses(other, data) == is_closed);
+    }
   }
 
   TEST_CASE("several sections: what is used is where each of them is") {

@@ -2,6 +2,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <atomic>
 #include <doctest/doctest.h>
 #include <memory>
 #include <stdexcept>
@@ -67,6 +68,29 @@ TEST_SUITE("registry") {
       }
       for (const auto& g : got) CHECK(g == got[0]);
     }
+  }
+
+  TEST_CASE("open: opened and dropped by several threads, there are never two") {
+    constexpr int each = 5000;
+    std::atomic<bool> inside{false};
+    std::atomic<int> overlaps{0};
+    std::vector<std::jthread> all;
+    for (int t = 0; t != 4; ++t) {
+      all.emplace_back([&] {
+        for (int i = 0; i != each; ++i) {
+          const auto cs = critical_section::open("one at a time");
+          const auto again = critical_section::open("one at a time");
+          if (cs != again) ++overlaps;
+          cs->execute_blocking([&] {
+            if (inside.exchange(true)) ++overlaps;
+            if (i % 64 == 0) std::this_thread::yield();
+            inside = false;
+          });
+        }
+      });
+    }
+    for (std::jthread& t : all) t.join();
+    CHECK(overlaps == 0);
   }
 
   TEST_CASE("open: opened and dropped by several threads, it is never a dead one") {

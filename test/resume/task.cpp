@@ -112,6 +112,18 @@ TEST_SUITE("resume") {
     static_assert(std::is_same_v<decltype(sync_wait(reference_to(x))), int&>);
   }
 
+  TEST_CASE("task: what a local's destructor throws takes the place of the result") {
+    struct throws {
+      ~throws() noexcept(false) { throw std::runtime_error("in the end"); }
+    };
+    const auto late = []() -> task<counted> {
+      const throws last;
+      co_return counted(1);
+    };
+    CHECK_THROWS_WITH(sync_wait(late()), "in the end");
+    CHECK(counted::alive() == 0);
+  }
+
   TEST_CASE("task: a result may be written in braces") {
     const auto none = []() -> task<std::optional<int>> { co_return {}; };
     const auto two = []() -> task<std::pair<int, int>> { co_return {1, 2}; };

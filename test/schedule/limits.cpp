@@ -129,6 +129,29 @@ TEST_SUITE("limits") {
         {.most = {1, 1}});
   }
 
+  TEST_CASE("limits: who has closed the section ends it, while who went lets in who is outside") {
+    holds(
+        [] {
+          shared_place p(2, one_waits);
+          client goes;
+          client outside;
+          client closes;
+          std::stop_source stop;
+          p.hold();
+          goes.begin(p->ask(0, stop));
+          outside.begin(p->ask(1));
+          closes.begin(p->cs.close());
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }}, [&] {
+            require(p.end(closes) == ending::ran, "not closed");
+            p.end_of_holder();
+          });
+          const ending how = goes.end();
+          require(how == ending::cancelled || how == ending::ran, "ended otherwise");
+          require(outside.end() == ending::closed, "ended otherwise");
+        },
+        {.most = {2, 1}});
+  }
+
   TEST_CASE("limits: the last one back ends the section that lets it in") {
     holds(
         [] {

@@ -930,8 +930,10 @@ rule("does not look into a scope", "if (from.scope != nullptr) look_into(*from.s
 rule("waits that are over count", "u.seen == search_ || over(u)", "u.seen == search_",
      ("wait graph: *served*", "wait graph: *guard", "wait graph: *handle*", *GRAPH),
      reason="a way found is looked at once more; model wait_edges, ablation NO_OVER")
-rule("a way found is not looked at once more", "return still_there(w, at);", "return true;",
-     ("wait graph: a guard is unlocked*", *GRAPH))
+rule("a way found is not looked at once more", "if (still_there(w, found_)) return true;",
+     "return true;", ("wait graph: a guard is unlocked*", *GRAPH))
+rule("a way that has ended ends the search", "while (find_way_back(w)) {", "if (find_way_back(w)) {",
+     ("wait graph: the first wait*", *GRAPH))
 rule("guards are not looked at once more", "over(*w) || gone(*w->through)", "over(*w)",
      ("wait graph: a guard is unlocked*", *GRAPH))
 rule("what is over is not looked at once more", "over(*w) || gone(*w->through)",

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 using namespace schedule;
@@ -41,9 +42,10 @@ class outcomes {
       std::forward<F>(ask)();
       served_.fetch_add(1, detail::relaxed);
     } catch (const deadlock_error&) {
-      refused_.fetch_add(1, detail::relaxed);
+      note_refusal();
     }
   }
+  void note_refusal() noexcept { refused_.fetch_add(1, detail::relaxed); }
   int served() const noexcept { return served_.load(detail::seq_cst); }
   int refused() const noexcept { return refused_.load(detail::seq_cst); }
 
@@ -58,6 +60,15 @@ void enter(critical_section& cs) {
 
 task<> ask_for(critical_section& cs) {
   co_await cs.execute([] {});
+}
+
+task<> ask_to_be_stopped(critical_section& cs, std::stop_token stop, outcomes& all) {
+  try {
+    co_await cs.execute([] {}, {.stop = stop});
+  } catch (const operation_cancelled&) {
+  } catch (const deadlock_error&) {
+    all.note_refusal();
+  }
 }
 
 void hold_and_ask(critical_section& held, critical_section& wanted, outcomes& all) {
@@ -525,6 +536,29 @@ TEST_SUITE("wait graph") {
                       section_guard ours = sync_wait(a.lock());
                       sync_wait(scope.join());
                     }});
+        },
+        {.most = {2, 0}});
+  }
+
+  TEST_CASE(
+      "wait graph: the first wait that a search finds is stopped meanwhile, and there is another "
+      "one") {
+    holds(
+        [] {
+          lane works;
+          critical_section a(small);
+          std::stop_source stop;
+          async_scope scope({.executor = executor_ref(works)});
+          outcomes all;
+          together({[&] {
+                      section_guard ours = sync_wait(a.lock());
+                      scope.spawn(ask_to_be_stopped(a, stop.get_token(), all));
+                      scope.spawn(ask_to_be_stopped(a, {}, all));
+                      all.of([&] { sync_wait(scope.join()); });
+                    },
+                    [&] { stop.request_stop(); }});
+          sync_wait(scope.join());
+          require(all.refused() != 0, "nobody is told that one of them waits for what we hold");
         },
         {.most = {2, 0}});
   }

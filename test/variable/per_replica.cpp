@@ -2,6 +2,7 @@
 
 #include <turnstile/per_replica.hpp>
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <stdexcept>
 #include <string>
@@ -42,6 +43,9 @@ TEST_SUITE("variable") {
     per_replica<double> d(2, 0.0, aggregation::mean);
     d.assign(1, 1);
     CHECK(d.read() == 0.5);
+    using std::chrono::nanoseconds;
+    per_replica<nanoseconds> times(2, nanoseconds(-10), aggregation::mean);
+    CHECK(times.read() == nanoseconds(-10));
   }
 
   TEST_CASE("per_replica: what is wrong with its arguments is said") {

@@ -17,6 +17,8 @@ template <class T>
 concept can_divide = std::is_arithmetic_v<T> || requires(const T& t) {
   { t / 1.0 } -> std::convertible_to<T>;
 } || requires(const T& t) {
+  { t / std::ptrdiff_t{1} } -> std::convertible_to<T>;
+} || requires(const T& t) {
   { t / std::size_t{1} } -> std::convertible_to<T>;
 };
 
@@ -53,6 +55,10 @@ T divided(const T& t, std::size_t n) {
                          { t / 1.0 } -> std::convertible_to<T>;
                        }) {
     return t / static_cast<double>(n);
+  } else if constexpr (requires {
+                         { t / std::ptrdiff_t{1} } -> std::convertible_to<T>;
+                       }) {
+    return t / static_cast<std::ptrdiff_t>(n);  // a duration takes the sign of both
   } else {
     return t / n;
   }

@@ -60,7 +60,7 @@ T combined(T first, std::size_t n, aggregation how, Next&& add_others) {
   if constexpr (can_add<T, T>) {
     add_others(first);
     if constexpr (can_divide<T>) {
-      if (how == aggregation::mean) return divided(first, n);
+      if (how == aggregation::mean) return detail::divided(first, n);
     }
   }
   return first;

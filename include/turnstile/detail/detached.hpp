@@ -180,12 +180,14 @@ class detached : protected request {
   }
 
   outcome run_submission() noexcept {
-    return submission_->run([this](stream& s) {
+    const outcome what = submission_->run([this](stream& s) {
       left_ = run_held(self().section(), nullptr, self().place(), [&] {
         self().got().run([&]() -> decltype(auto) { return std::invoke(body_, s); });
       });
       self().body_over();
     });
+    if (what == outcome::no_body) self().body_over();
+    return what;
   }
 
   static outcome begin_body(request& r) noexcept {

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 #if defined(TURNSTILE_THREAD_SANITIZER)
@@ -50,7 +51,7 @@ inline constexpr bool fits_double_word =
 template <class T>
 std::uint64_t bits_of(const T& value) noexcept {
   std::uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
+  std::memcpy(&bits, std::addressof(value), sizeof value);
   return bits;
 }
 

@@ -99,7 +99,7 @@ class mirrored_group {
  public:
   mirrored_group(std::size_t replicas, const T& initial, aggregation how)
       : how_(how),
-        values_(replicas_of(initial, replicas, how)),
+        values_(detail::replicas_of(initial, replicas, how)),
         lines_(replicas),
         empty_lines_(replicas) {}
   ~mirrored_group() {
@@ -221,16 +221,16 @@ class mirrored_group {
         throw std::logic_error("turnstile: the replicas write a mirrored value in different ways");
       }
     }
-    T amount = combined(T(round.value_), lines_.size(), how_, [&round](auto& sum) {
-      for (const write* w = round.next_; w != nullptr; w = w->next_) add_to(sum, w->value_);
+    T amount = detail::combined(T(round.value_), lines_.size(), how_, [&round](auto& sum) {
+      for (const write* w = round.next_; w != nullptr; w = w->next_) detail::add_to(sum, w->value_);
     });
     if (round.change_ == mirrored_change::assign) return amount;
     T value = *variable_access::read(values_.front().own);
     if constexpr (can_add<T, T>) {
-      if (round.change_ == mirrored_change::add) add_to(value, amount);
+      if (round.change_ == mirrored_change::add) detail::add_to(value, amount);
     }
     if constexpr (can_subtract<T, T>) {
-      if (round.change_ == mirrored_change::subtract) subtract_from(value, amount);
+      if (round.change_ == mirrored_change::subtract) detail::subtract_from(value, amount);
     }
     return value;
   }

@@ -281,7 +281,9 @@ class section_core : private job {
   bool add_closer(stand_in& s) noexcept;  // false: closed already
   bool is_closing() const noexcept { return closers() != nullptr; }
   bool has_closed() const noexcept;  // and what it did is seen
-  void finish_close() noexcept;
+  // `posted`: by who may not run users' code.
+  enum class way_back : bool { at_home, posted };
+  void finish_close(way_back of_closers) noexcept;
 
  private:
   // What few sections have, apart so that the others stay small. Not the job's own home_: that is

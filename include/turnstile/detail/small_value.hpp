@@ -18,7 +18,7 @@ class small_value;
 template <class T>
 class small_value {
  public:
-  explicit small_value(const T& initial) noexcept : word_(bits_of(initial)) {}
+  explicit small_value(const T& initial) noexcept : word_(detail::bits_of(initial)) {}
 
   snapshot<T> read() const noexcept {
     const versioned_bits now = word_.load();
@@ -29,7 +29,7 @@ class small_value {
   static prepared prepare(const T& value) noexcept { return value; }
 
   snapshot<T> assign(prepared value) noexcept {
-    const std::uint64_t bits = bits_of(value);
+    const std::uint64_t bits = detail::bits_of(value);
     versioned_bits seen = word_.load();
     while (!word_.swap_if(seen, {seen.version + 1, bits})) {
     }
@@ -42,14 +42,14 @@ class small_value {
     for (;;) {
       T value = value_of<T>(seen.bits);
       std::invoke(f, value);
-      const versioned_bits next{seen.version + 1, bits_of(value)};
+      const versioned_bits next{seen.version + 1, detail::bits_of(value)};
       if (word_.swap_if(seen, next)) return made(value, next.version);
     }
   }
 
   std::optional<snapshot<T>> compare_assign(std::uint64_t version, const T& value) noexcept {
     versioned_bits seen = word_.load();
-    const versioned_bits next{version + 1, bits_of(value)};
+    const versioned_bits next{version + 1, detail::bits_of(value)};
     if (seen.version != version || !word_.swap_if(seen, next)) return std::nullopt;
     return made(value, next.version);
   }
