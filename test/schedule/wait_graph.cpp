@@ -552,8 +552,8 @@ TEST_SUITE("wait graph") {
           outcomes all;
           together({[&] {
                       section_guard ours = sync_wait(a.lock());
-                      scope.spawn(ask_to_be_stopped(a, stop.get_token(), all));
                       scope.spawn(ask_to_be_stopped(a, {}, all));
+                      scope.spawn(ask_to_be_stopped(a, stop.get_token(), all));
                       all.of([&] { sync_wait(scope.join()); });
                     },
                     [&] { stop.request_stop(); }});
