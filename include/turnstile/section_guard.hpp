@@ -17,8 +17,9 @@ struct guard_access;
 /// Order      the next request in line goes on; nobody barges in
 /// Memory     what the owner wrote is seen by every later body
 /// Runs on    unlock serves what waits, up to a budget, as a drain does
-/// Lifetime   the section outlives its owned guard. While owned, the acquiring chain of awaits holds
-///            the section: entering it again from there is refused
+/// Lifetime   the section outlives its owned guard, and what the acquiring chain of awaits is just doing with
+///            variables and resources. While owned, that chain holds the section: entering it again from there is
+///            refused
 class section_guard {
  public:
   section_guard() noexcept = default;
