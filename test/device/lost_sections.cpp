@@ -2,12 +2,14 @@
 
 #include "device/fake_gpu.hpp"
 #include "device/gpus.hpp"
+#include "support/hold.hpp"
 #include "support/loop.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <cstddef>
 #include <doctest/doctest.h>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -143,6 +145,28 @@ TEST_SUITE("device") {
     CHECK_THROWS_AS(cs.try_execute(looks), device_error);
     CHECK_FALSE(ran);
     sync_wait(t.scope.join());
+  }
+
+  TEST_CASE("not begun: who waits for that inside the section hears why, and of no deadlock") {
+    const gpus g;
+    support::loop l;
+    critical_section cs({.name = "weights", .place = device::cuda(0)});
+    fake::fail(fake::call::stream_create, 1, 2);
+    section_guard busy = support::hold(cs);
+    std::optional<execution_handle<void>> handle;
+    std::vector<std::string> ends;
+    async_scope scope{{.executor = l}};
+    scope.spawn([](auto& section, auto& h) -> task<> {
+      h.emplace(section.submit(submits));
+      co_return;
+    }(cs, handle));
+    const auto waits = [&handle]() -> task<> { co_await *handle; };
+    scope.spawn(note_end(cs.execute(waits), ends));
+    l.run();
+    busy.unlock();
+    l.run();
+    sync_wait(scope.join());
+    CHECK(ends == std::vector<std::string>{"cudaErrorMemoryAllocation"});
   }
 
   TEST_CASE("lost: a section of the host goes on, and one of the other GPU") {
