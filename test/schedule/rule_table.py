@@ -1279,3 +1279,5 @@ rule("who lets go does not renew known", LET_GO, LET_GO.replace("mine.known = le
 rule = rules_of("lib/variable/value_cell.cpp", ("variable:*",))
 rule("a claim does not look again", "held(was)", "false")
 rule("a take does not wait", "wait_for(b);", "")
+rule("who gives up a change wakes nobody", "word.notify_all();", "",
+     ("variable: one waits for a change*",))

@@ -61,6 +61,20 @@ TEST_SUITE("variable") {
     });
   }
 
+  TEST_CASE(
+      "variable: one waits for a change while another reader comes and goes, and a second change "
+      "is given up") {
+    holds(
+        [] {
+          variable<writes> v(writes{});
+          const auto write = [&] { looked_at(v.assign_add(1)); };
+          const auto read = [&] { looked_at(v.read()); };
+          together({write, write, read, read});
+          require(looked_at(v.read()) == 2, "a write was lost");
+        },
+        {.most = {3, 0}});
+  }
+
   TEST_CASE("variable: one writes twice and one reads twice") {
     holds([] {
       variable<writes> v(writes{});
