@@ -242,7 +242,9 @@ rule("does not account before it passes the section on",
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
 rule = rules_of("lib/strand/closing.cpp", ENDS)
 rule("close is done before what came before is handed back",
-     "done.deliver();\n  finish_close();", "finish_close();\n  done.deliver();",
+     "done.deliver();\n  if (limited() && limit()->leaves_the_close()) return;  // this may be gone\n"
+     "  finish_close(way_back::at_home);",
+     "finish_close(way_back::at_home);\n  done.deliver();",
      ("strand: *clos*", "strand:*"), reason="model close, ablation DELIVER_LATE")
 rule("resumes within the closing call",
      "if (here().bounce == nullptr) after.emplace();", "", ("strand: *clos*", "strand:*"),
@@ -251,7 +253,7 @@ rule("reads the next closer after this one goes on",
      """stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
     request& who = s.behind();
     if (s.take()) {
-      resume_at_home(who);
+      of_closers == way_back::at_home ? resume_at_home(who) : batch::post_back(who);
       continue;
     }
     s.pass_over();
@@ -259,7 +261,7 @@ rule("reads the next closer after this one goes on",
      """stand_in& s = *still_there;
     request& who = s.behind();
     if (s.take()) {
-      resume_at_home(who);
+      of_closers == way_back::at_home ? resume_at_home(who) : batch::post_back(who);
       still_there = s.younger;
       continue;
     }
@@ -267,6 +269,9 @@ rule("reads the next closer after this one goes on",
     s.pass_over();
     if (s.unpin()) batch::post_back(who);""",
      ("strand: *clos*",))
+rule("a close is not left to who lets in",
+     "if (limited() && limit()->leaves_the_close()) return;  // this may be gone", "",
+     ("limits: who has closed*",))
 rule("takes the closers by load and store", "list.exchange(closed_list, acq_rel)",
      in_two_steps("list.store(closed_list, release)", "list.load(acquire)", ""),
      ("strand: *clos*",))
@@ -487,8 +492,6 @@ rule("who gets into line has no pin", PUBLISH + "  return !s.unpin();",
      "const bool gone = s.unpin();\n" + PUBLISH + "  return !gone;")
 
 rule = rules_of("lib/strand/gate.cpp", LIMITS)
-rule("whoever lets in nobody keeps others out meanwhile",
-     "if (is_letting_in_ || oldest_ == nullptr) return nullptr;", "if (is_letting_in_) return nullptr;")
 rule("who has gone is let in", "s.pin()", "(static_cast<void>(s.pin()), true)")
 rule("who is let in takes no room", "s.stands = stand_in::position::line;\n      inside_ = inside_ + 1;",
      "s.stands = stand_in::position::line;")
@@ -508,6 +511,9 @@ rule("who has left lets nobody in", "limit()->leave();\n  stand_in::let_in(*limi
      "limit()->leave();")
 
 rule = rules_of("lib/strand/stand_in.cpp", LIMITS)
+rule("a close that was left to who lets in is never done",
+     "if (closes) section->finish_close(section_core::way_back::posted);",
+     "static_cast<void>(closes);", ("limits: who has closed*",))
 rule("one that is withdrawn in line keeps its room",
      "if (stands == position::line) g->leave();", "")
 
