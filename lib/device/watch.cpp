@@ -94,8 +94,8 @@ class watch {
   // Blocks another thread in the driver, and rests until that is over or more is pending. False: there are
   // several lanes, or the one there is has no such call.
   bool block_for_one() noexcept {
-    const std::uint32_t lanes =
-        engine_.lanes_ever();  // first: who comes after that ends the rest (E2)
+    // Counted first: who comes after that ends the rest (E2).
+    const std::uint32_t lanes = engine_.lanes_ever();
     polled* const l = engine_.hold_only_one();
     if (l == nullptr) return false;
     if (!give_to_blocker(*l)) {
