@@ -96,52 +96,43 @@ def show_context(context):
     print(flush=True)
 
 
-def in_rounds(chosen, measure_round):
-    """Calls it for each round and says how long the rest will take."""
+def in_rounds(chosen, measure_round, keep):
+    """Calls both for each round and says how long the rest will take."""
     start = time.monotonic()
     for number in range(chosen.rounds):
         measure_round(number)
+        keep()
         passed = time.monotonic() - start
         left = passed / (number + 1) * (chosen.rounds - number - 1)
         print(f"round {number + 1} of {chosen.rounds}, {passed:.0f} s, about {left:.0f} s left",
               file=sys.stderr)
 
 
-def measure(chosen, found):
+def measure(chosen, found, results, keep):
     """Each round runs every executable once, each time starting with another one."""
-    results = Results()
+    step = builds.step(found)
 
     def measure_round(number):
         turn = number % len(found)
         for exe in found[turn:] + found[:turn]:
-            report = exe.round(chosen.round_ms, chosen.filter, number % ROUNDS_TO_SHARES == 0)
+            report = exe.round(chosen.round_ms, chosen.filter, step, number % ROUNDS_TO_SHARES == 0)
             results.add(exe.name, number, report)
 
-    in_rounds(chosen, measure_round)
-    return results
+    in_rounds(chosen, measure_round, keep)
 
 
-def measure_two(chosen, pairs):
+def measure_two(chosen, pairs, both, keep):
     """Each round runs each executable of the one build and of the other, next to each other, and the
     next round the other way round."""
-    both = Results(), Results()
+    step = builds.step([exe for pair in pairs for exe in pair])
 
     def measure_round(number):
         for pair in pairs:
             for which in (0, 1) if number % 2 == 0 else (1, 0):
                 both[which].add(pair[which].name, number,
-                                pair[which].round(chosen.round_ms, chosen.filter, False))
+                                pair[which].round(chosen.round_ms, chosen.filter, step, False))
 
-    in_rounds(chosen, measure_round)
-    return both
-
-
-def watched(context, measured):
-    """What it measures, with what other programs did meanwhile in the context."""
-    others = machine.Others()
-    results = measured()
-    context["other programs"] = others.sentence()
-    return results
+    in_rounds(chosen, measure_round, keep)
 
 
 def executables_of(build):
@@ -183,17 +174,28 @@ def show_two(chosen, context, before, after):
         tsv.write_before_after(chosen.tsv, comparison)
 
 
-def save(chosen, numbers):
-    if chosen.json:
-        chosen.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
+def keeper(chosen, context, numbers):
+    """Saves what has been measured so far, whole or not at all, with what other programs did meanwhile."""
+    others = machine.Others()
+
+    def keep():
+        others.end_round()
+        context["other programs"] = others.sentence()
+        if chosen.json:
+            part = chosen.json.with_name(f"{chosen.json.name}.part")
+            said = {"context": context, **{name: results.raw() for name, results in numbers.items()}}
+            part.write_text(json.dumps(said, indent=1), encoding="utf-8")
+            part.replace(chosen.json)
+
+    return keep
 
 
 def compare_with_field(chosen):
     found, missing = executables_of(chosen.build)
     context = context_of_one(chosen, found, missing)
     show_context(context)
-    results = watched(context, lambda: measure(chosen, found))
-    save(chosen, {"context": context, "cases": results.raw()})
+    results = Results()
+    measure(chosen, found, results, keeper(chosen, context, {"cases": results}))
     show(chosen, context, results)
 
 
@@ -203,8 +205,8 @@ def compare_builds(chosen):
         sys.exit(f"the two builds have nothing to compare: {'; '.join(left_out)}")
     context = context_of_two(chosen, *map(list, zip(*pairs)), left_out)
     show_context(context)
-    before, after = watched(context, lambda: measure_two(chosen, pairs))
-    save(chosen, {"context": context, "cases": after.raw(), "before": before.raw()})
+    before, after = Results(), Results()
+    measure_two(chosen, pairs, (before, after), keeper(chosen, context, {"cases": after, "before": before}))
     show_two(chosen, context, before, after)
 
 
@@ -245,4 +247,4 @@ if __name__ == "__main__":
     except executables.Failed as failure:
         sys.exit(str(failure))
     except KeyboardInterrupt:
-        sys.exit("interrupted: nothing was written")
+        sys.exit("interrupted: of what was asked for, the --json alone has the rounds that were whole")

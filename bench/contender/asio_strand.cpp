@@ -18,13 +18,22 @@ namespace {
 
 namespace asio = boost::asio;
 
-// A coroutine goes to the strand for its body and back to the pool for the rest, so that private
-// work keeps no other body waiting. A strand is not held across an await: `held` is left out.
-class asio_strand : public bench::clients_on_threads {
- public:
-  static constexpr std::string_view name = "asio_strand";
+// Awaited as what it is, which costs less than any_io_executor.
+using pool_executor = asio::thread_pool::executor_type;
+constexpr asio::use_awaitable_t<pool_executor> awaited;
 
-  explicit asio_strand(const bench::shape& s)
+// What a coroutine does between two bodies: it goes back to the pool, so that private work keeps no other body
+// waiting; or it stays where it is, for which there must be none.
+enum class between { on_the_pool, on_the_strand };
+
+// A coroutine goes to the strand for its body. A strand is not held across an await: `held` is left out.
+template <between Bodies>
+class on_strands : public bench::clients_on_threads {
+ public:
+  static constexpr std::string_view name =
+      Bodies == between::on_the_pool ? "asio_strand" : "asio_strand_stay";
+
+  explicit on_strands(const bench::shape& s)
       : pool_(s.threads), executor_(pool_.get_executor()), strands_(s.sections, executor_) {}
 
   template <class Client>
@@ -42,25 +51,31 @@ class asio_strand : public bench::clients_on_threads {
   double bytes_per_section() const noexcept { return strands_.bytes_each(); }
 
  private:
-  using strand = asio::strand<asio::thread_pool::executor_type>;
+  using strand = asio::strand<pool_executor>;
 
   template <class Client>
-  asio::awaitable<void> take_turns(Client& client) {
+  asio::awaitable<void, pool_executor> take_turns(Client& client) {
     for (std::size_t turn = 0; turn < client.turns(); ++turn) {
-      auto inside = asio::bind_executor(strands_[client.section()], asio::use_awaitable);
+      auto inside = asio::bind_executor(strands_[client.section()], awaited);
       client.request();
-      co_await asio::dispatch(inside);
-      client.body();
-      co_await asio::post(pool_, asio::use_awaitable);
+      if constexpr (Bodies == between::on_the_pool) {
+        co_await asio::dispatch(inside);
+        client.body();
+        co_await asio::post(pool_, awaited);
+      } else {
+        co_await asio::post(inside);  // behind those who wait
+        client.body();
+      }
       client.completed();
     }
   }
 
   asio::thread_pool pool_;
-  asio::thread_pool::executor_type executor_;
+  pool_executor executor_;
   bench::section_row<strand> strands_;
 };
 
-const bool asked = bench::ask_everything<asio_strand>();
+const bool asked = bench::ask_everything<on_strands<between::on_the_pool>>();
+const bool asked_to_stay = (bench::counter::ask<on_strands<between::on_the_strand>>(), true);
 
 }  // namespace

@@ -20,6 +20,8 @@ struct alignas(64) line {
 
 // Adds one to a word in each line.
 struct touched_lines {
+  static constexpr bool shares_matter = false;  // as counter's
+
   explicit touched_lines(const shape& s) : all(lines_of(s.body)) {}
   void visit() noexcept {
     for (line& l : all) ++l.word;
@@ -41,6 +43,8 @@ struct alignas(64) worked_line {
 // done, for nothing of that is added; nor the first one before the last body's last. So the body is as long as
 // its steps at least.
 struct worked_lines {
+  static constexpr bool shares_matter = true;
+
   explicit worked_lines(const shape& s) : all(lines_of(s.body)), steps(steps_of(s.body)) {}
   void visit() noexcept {
     std::uint64_t made = all.back().word;
@@ -64,6 +68,7 @@ template <class Lines>
 class client {
  public:
   using shared_state = Lines;
+  static constexpr bool shares_matter = Lines::shares_matter;
 
   client(Lines& shared, std::size_t, std::size_t turns) noexcept
       : shared_(&shared), turns_(turns) {}

@@ -9,6 +9,12 @@
 
 namespace bench::oversubscribed {
 
+struct client : latency::timed<think::client> {
+  using latency::timed<think::client>::timed;
+  static constexpr bool shares_matter = true;
+  using to_share = think::client;
+};
+
 template <class Contender>
 void ask_on(std::size_t threads, std::size_t clients, std::size_t against) {
   const shape s{.threads = threads,
@@ -17,7 +23,7 @@ void ask_on(std::size_t threads, std::size_t clients, std::size_t against) {
                 .body = length::steps_1000,
                 .work = length::steps_1000,
                 .round_factor = latency::longer_rounds};
-  add_case<Contender, latency::timed<think::client>>("oversubscribed", s);
+  add_case<Contender, client>("oversubscribed", s);
 }
 
 // 64 coroutines on 2 threads stand against 64 threads; 64 on 8 threads against 8.

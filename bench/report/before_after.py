@@ -7,7 +7,7 @@ from . import paired
 from .results import Case, Range, is_ours
 
 # What is compared, of the cases that have it. Less is better.
-COUNTERS = ("ns_per_op", "p50_us", "p99_us")
+COUNTERS = ("ns_per_op", "p50_us", "p99_us", "p999_us", "max_us")
 
 # Contenders with no line of the library in them: where they differ, it is not by what we changed.
 CONTROLS = ("std_", "boost_", "fiber_mutex", "pthread_", "tbb_", "cds_")

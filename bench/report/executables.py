@@ -11,6 +11,8 @@ NAMES = ("bench_field", "bench_turnstile", "bench_turnstile_inbox", "bench_turns
 # A round of one executable takes half a minute at most; a hang must not be waited for for ever.
 LONGEST_ROUND_S = 600
 
+LAST_LINES = 10
+
 
 class Failed(Exception):
     """A sentence about an executable that did not do what it should."""
@@ -26,14 +28,14 @@ class Executable:
         said = self._run(["--context", f"--round_ms={round_ms}"])
         return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
 
-    def round(self, round_ms, only, shares):
-        """Measures every case once, and the clients' shares if asked to. Gives Google Benchmark's report, empty if
-        no case matches."""
+    def round(self, round_ms, only, step, shares):
+        """Measures every case once, with work of steps that take so many ns, if that is said, and the clients' shares
+        if asked to. Gives Google Benchmark's report, empty if no case matches."""
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "round.json"
             self._run([f"--round_ms={round_ms}", f"--benchmark_filter={only}",
                        f"--benchmark_out={out}", "--benchmark_out_format=json",
-                       *(["--shares"] if shares else [])])
+                       *([f"--step_ns={step}"] if step else []), *(["--shares"] if shares else [])])
             text = out.read_text(encoding="utf-8") if out.exists() else ""
         return json.loads(text)["benchmarks"] if text else []
 
@@ -47,7 +49,8 @@ class Executable:
             raise Failed(f"{self.name} cannot be run: {error.strerror}") from None
         if run.returncode != 0:
             wrong = [line for line in (run.stdout + run.stderr).splitlines() if "ERROR" in line]
-            raise Failed("\n".join([f"{self.name} ended with status {run.returncode}", *wrong]))
+            last = run.stderr.splitlines()[-LAST_LINES:]  # an abort says why there
+            raise Failed("\n".join([f"{self.name} ended with status {run.returncode}", *(wrong or last)]))
         return run.stdout
 
 

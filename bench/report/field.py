@@ -17,7 +17,8 @@ WAYS = {"turnstile": ".", "turnstile_blocking": ".", "turnstile_delegated": "fib
 OF_OTHER_NUMBERS = "withdraw_.*"
 
 # What is compared, where it is shown at all; most is better the less it is.
-COUNTERS = {"ns_per_op": "time", "p999_us": "p99.9", "max_us": "max", "throughput_kept": "throughput kept"}
+COUNTERS = {"ns_per_op": "time", "p50_us": "p50", "p99_us": "p99", "p999_us": "p99.9", "max_us": "max",
+            "throughput_kept": "throughput kept", "bytes_per_section": "bytes per section"}
 MORE_IS_BETTER = {"throughput_kept"}
 
 
@@ -96,8 +97,12 @@ def leads(of):
 def summary(of):
     counts = {verdict: sum(standing.verdict() == verdict for standing in of)
               for verdict in ("ahead", "level", "behind")}
-    return (f"Next to the field, number by number: ahead in {counts['ahead']}, level in {counts['level']} "
-            f"(the interval of the ratio's median holds 1, or too few rounds), behind in {counts['behind']}.")
+    by_chance = sum(1 - standing.ratio.confidence for standing in of
+                    if standing.ratio.confidence >= paired.CONFIDENCE)
+    return (f"Next to the field, number by number ({', '.join(COUNTERS.values())}): ahead in {counts['ahead']}, level "
+            f"in {counts['level']} (the interval of the ratio's median holds 1, or too few rounds), behind in "
+            f"{counts['behind']}. Each at {paired.CONFIDENCE:.0%} or more for itself: about {by_chance:.1f} of "
+            f"{len(of)} would be ahead or behind by chance alone.")
 
 
 def _shown(question):

@@ -74,9 +74,9 @@ def _think(threads, clients, body):
     yield Goal(f"{what} std::mutex", 1.0, "think", letters)
 
 
-def _fair(question, threads, clients):
-    return Goal(f"{question}, {clients} coroutines on {threads} threads, Jain's index of their throughput",
-                0.99, question, {"T": threads, "N": clients, "B": "tiny"}, "index", "jain")
+def _fair(question, threads, clients, body="tiny", said=""):
+    return Goal(f"{question}{said}, {clients} coroutines on {threads} threads, Jain's index of their throughput",
+                0.99, question, {"T": threads, "N": clients, "B": body}, "index", "jain")
 
 
 def _with_token(what, bound, question, letters):
@@ -103,15 +103,18 @@ GOALS = (
     Goal("uncontended with the affine path off, time of std::mutex", 1.02, "uncontended", {},
          way="_not_kept"),
     *(_counter(t, n) for n in ("2", *_MANY) for t in _THREADS),
-    Goal("counter, 64 coroutines on 8 threads, time on 2 threads", 1.2, "counter",
-         {"T": "8", "N": "64"}, beside="", beside_letters={"T": "2"}),
+    *(Goal(f"counter, {n} coroutines on 8 threads, time on 2 threads", 1.2, "counter",
+           {"T": "8", "N": n}, beside="", beside_letters={"T": "2"}) for n in ("2", *_MANY)),
     *(Goal(f"counter, {n} plain threads that wait in place, time of std::mutex", 1.0, "counter",
            {"T": n, "N": n}, way="_blocking") for n in ("2", "4", "8")),
     *(Goal(f"lines, 8 lines in 100 ns, {n} coroutines on {t} threads, time of the physical limit", 1.10,
            "lines", {"T": t, "N": n, "B": "8lines_100ns"}, "limit") for n in _MANY for t in _THREADS),
     *(goal for body in ("tiny", "250ns") for n in _MANY for t in _THREADS
       for goal in _think(t, n, body)),
-    *(_fair(question, t, n) for question in ("counter", "think") for n in _MANY for t in _THREADS),
+    *(_fair("counter", t, n) for n in ("2", *_MANY) for t in _THREADS),
+    *(_fair("think", t, n, body, f", {body} body") for body in ("tiny", "250ns") for n in _MANY for t in _THREADS),
+    *(_fair("lines", t, n, "8lines_100ns", ", 8 lines in 100 ns") for n in _MANY for t in _THREADS),
+    *(_fair("oversubscribed", t, "64", "1000steps") for t in ("2", "8")),
     Goal("oversubscribed, 64 coroutines on 2 threads, time of the physical limit", 1.10,
          "oversubscribed", _OVERSUBSCRIBED, "limit"),
     *(Goal(f"oversubscribed, 64 coroutines on 2 threads, {name} of std::mutex on 64 threads", bound,

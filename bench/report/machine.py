@@ -43,17 +43,27 @@ class Others:
     TOO_MUCH = 0.03
 
     def __init__(self):
-        self._start = time.monotonic()
-        self._theirs_at_start = _busy() - _ours()
+        self._start = self._round = _now()
+        self._most = 0.0
 
-    def share(self):
-        passed = (time.monotonic() - self._start) * os.cpu_count()
-        return max(0.0, (_busy() - _ours() - self._theirs_at_start) / passed)
+    def end_round(self):
+        self._most = max(self._most, _share(self._round))
+        self._round = _now()
 
     def sentence(self):
-        share = self.share()
-        said = f"took {share:.0%} of the cores meanwhile"
+        share = _share(self._start)
+        said = f"took {share:.0%} of the cores meanwhile, and at most {self._most:.0%} in a round"
         return said if share <= self.TOO_MUCH else f"{said}: DISTURBED, not to be quoted"
+
+
+def _now():
+    return time.monotonic(), _busy() - _ours()
+
+
+def _share(since):
+    """Of the cores, what others took."""
+    (start, at_start), (now, until_now) = since, _now()
+    return max(0.0, (until_now - at_start) / ((now - start) * os.cpu_count()))
 
 
 def _busy():

@@ -17,7 +17,8 @@ READING = (
     "spread: half of that range, as a share of the median. “× mutex” compares with std::mutex in the "
     "same process and the same round, “× limit” with what the hardware allows at best: max(inside, "
     "(inside + outside) / cores), where inside and outside are timed alone, in the same run. “answer” "
-    "says in how many rounds the case found right what it had computed. T threads, N clients, S "
+    "says in how many rounds the case found right what it had computed. Jain's index is taken in every third "
+    "round. T threads, N clients, S "
     "sections, B body, W private work, C choice of the section, K capacity of a buffer. In the plots "
     "ours is filled and bold, the field hollow. Ratios carry over to other machines better than times; "
     "two cores say nothing about what many cores do to a cache line.")
@@ -213,7 +214,7 @@ def _group(comparison, title, differences):
     rows = [_row(label, d.ratio.differs(), _difference(d)) for label, d in zip(labels, differences)]
     table = f"<table class=numbers>{_header(header)}{_part('', len(header), rows)}</table>"
     return (f"<section>{_heading(title)}{figure}"
-            f"{_folded('ns per operation; p50 and p99 in microseconds', table)}</section>")
+            f"{_folded('ns per operation; percentiles in microseconds', table)}</section>")
 
 
 def _difference(d):

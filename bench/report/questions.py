@@ -100,6 +100,13 @@ VIEWS = (
          "got it all. A run of its own, of as many turns or more.", **_FAIR),
     View("think", "Fairness, think, tiny body", "The same with about 215 ns of private work.",
          **_FAIR, only=(("B", ("tiny",)),)),
+    View("think", "Fairness, think, 250 ns body", "The same with about 250 ns inside.",
+         **_FAIR, only=(("B", ("250ns",)),)),
+    View("lines", "Fairness, lines",
+         "The same with a body that works for about 100 ns with what is in 8 cache lines.",
+         **_FAIR, only=(("B", ("8lines_100ns",)),)),
+    View("oversubscribed", "Fairness, oversubscribed",
+         "1000 multiply-adds inside and 1000 outside, with more clients than cores.", **_FAIR),
     View("lines", "Lines",
          "T threads, N clients; the body writes one word in each of 1, 8 or 64 cache lines of what "
          "the section guards, or works for about 100 ns with what is in 8 of them. Where clients enter "

@@ -2,15 +2,16 @@
 """What would 64 or 128 cores do? Simulates cores that pass cache lines to each other while their
 coroutines, or threads, ask for one section with a tiny body.
 
-    bench/scale/simulate.py                      all tables, in a minute or two
+    bench/scale/simulate.py                      all tables, in some minutes
     bench/scale/simulate.py --cores 64 --work 215 --protocol ticket
 
 What is touched in which order is in traces.py, what it costs in machine.py; the same seed gives the
-same numbers. How far it can be trusted: README.md of the folder above.
+same numbers, and of several seeds the median is shown. How far it can be trusted: README.md of the folder above.
 """
 
 import argparse
 import multiprocessing
+import statistics
 import sys
 
 sys.dont_write_bytecode = True  # the source tree stays as it is
@@ -84,6 +85,14 @@ def simulated(what):
     return what, case.result()
 
 
+def middle(of_seeds):
+    """The median of each number; of what moved, the first seed's. None if any of them made no headway."""
+    if None in of_seeds:
+        return None
+    numbers = {name: statistics.median(r[name] for r in of_seeds) for name in of_seeds[0] if name != "moves"}
+    return {**numbers, "moves": of_seeds[0]["moves"]}
+
+
 def operations_for(cores, most):
     return max(2 * min(COROUTINES_PER_CORE * cores, MOST_COROUTINES), min(most, 20_000 // cores))
 
@@ -116,7 +125,7 @@ def arguments():
     parser.add_argument("--topology", nargs="+", choices=TOPOLOGIES, default=["sockets"])
     parser.add_argument("--cores", nargs="+", type=int, default=CORES)
     parser.add_argument("--work", nargs="+", type=int, default=WORK, metavar="NS")
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--seed", nargs="+", type=int, default=(1, 2, 3), metavar="N")
     parser.add_argument("--lines", action="store_true",
                         help="also which lines move how often per operation")
     parser.add_argument("--operations", type=int, default=6000, metavar="N",
@@ -126,11 +135,14 @@ def arguments():
 
 def main():
     chosen = arguments()
-    cases = [(p, t, c, w, operations_for(c, chosen.operations), chosen.seed)
+    cases = [(p, t, c, w, operations_for(c, chosen.operations), seed)
              for c in sorted(chosen.cores, reverse=True) for t in chosen.topology
-             for w in chosen.work for p in chosen.protocol]
+             for w in chosen.work for p in chosen.protocol for seed in chosen.seed]
+    found = {}
     with multiprocessing.Pool() as pool:
-        results = {what[:4]: r for what, r in pool.imap_unordered(simulated, cases)}
+        for what, r in pool.imap(simulated, cases):
+            found.setdefault(what[:4], []).append(r)
+    results = {what: middle(of_seeds) for what, of_seeds in found.items()}
     for topology in chosen.topology:
         for text in FORMATS:
             show(results, topology, chosen.protocol, chosen.cores, chosen.work, text)

@@ -25,23 +25,23 @@ The mailboxes, too, and it has piles for 32 workers instead of 4 (section.py).
 
 # Asking, in include/turnstile/detail/execution.hpp and section_core.hpp.
 ASKING = {
-    # run_if_idle: special(), then arrive
+    # special(), then arrive
     "arrive": "code 4; p section.word; rmw section.word",
-    # run_at_once, count_execution, has_aside_, leave
+    # the body, executions_, has_aside_, leave
     "run at once": "u section.data; w section.word; p section.word; rmw section.word",
     "run at once, apart": "u section.data; w section.mine; rmw section.word",
-    # enter_kept, run_at_once, leave_kept
+    # enter_kept, the body, leave_kept: the keeper's number alone
     "arrive, apart": "code 4; rmw section.word",
-    "kept": "code 4; w me.keeper + u section.data + w section.word; w me.keeper",
+    "kept": "code 4; w me.keeper + u section.data; w me.keeper",
     # is_lost(), raise_to(most_), suspend_as, await_turn
     "queued": "code 12; p section.word; w frame.head + w frame.mid + w frame.tail",
     # ticket_ring::publish: load, then CAS until it succeeds
     "queued, apart": "code 12; w frame.head + w frame.mid + w frame.tail",
     "publish": "w frame.head; r cell.line",
     "publish cas": "rmw cell.line",
-    # keeper::revoke: word CAS, membarrier, open, word CAS; let_go
+    # keeper::want, membarrier, keeper::revoke; count_kept, let_go
     "want": "r section.mine; r by.keeper; rmw by.keeper",
-    "take away": "r by.keeper; rmw by.keeper; rmw section.word",
+    "take away": "r by.keeper; rmw by.keeper; w section.word; w section.mine; w by.keeper; rmw section.word",
     # section_core::keep
     "keep": "w me.keeper; w section.mine; rmw section.word",
     "stop keeping": "rmw me.keeper; rmw section.word",

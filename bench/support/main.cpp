@@ -34,6 +34,7 @@ std::map<std::string, std::string> context() {
       {"cores", std::to_string(std::thread::hardware_concurrency())},
       {"left_out", BENCH_LEFT_OUT},
       {"round_ms", std::to_string(bench::round_milliseconds())},
+      {"step_ns", std::to_string(bench::step_nanoseconds())},
       {"steps_in_215ns", std::to_string(bench::steps_lasting(215))},
   };
 }
@@ -42,6 +43,7 @@ std::map<std::string, std::string> context() {
 // whether only the context is wanted.
 bool take_own_arguments(int& argc, char** argv) {
   constexpr std::string_view round_ms = "--round_ms=";
+  constexpr std::string_view step_ns = "--step_ns=";
   bool only_context = false;
   int kept = 0;
   for (int i = 0; i < argc; ++i) {
@@ -52,6 +54,8 @@ bool take_own_arguments(int& argc, char** argv) {
       bench::measures_shares() = true;
     } else if (argument.starts_with(round_ms)) {
       bench::round_milliseconds() = std::strtod(argv[i] + round_ms.size(), nullptr);
+    } else if (argument.starts_with(step_ns)) {
+      bench::given_step_nanoseconds() = std::strtod(argv[i] + step_ns.size(), nullptr);
     } else {
       argv[kept++] = argv[i];
     }

@@ -89,6 +89,17 @@ void report_kind(benchmark::State& state, const shape& s) {
 template <class Client>
 concept shares_matter = Client::shares_matter;
 
+// Whose shares are counted then: its own, or those of a client that does the same and takes no times.
+template <class Client>
+struct client_to_share {
+  using type = Client;
+};
+template <class Client>
+  requires requires { typename Client::to_share; }
+struct client_to_share<Client> {
+  using type = typename Client::to_share;
+};
+
 // Less memory than that of so many sections is lost in what the allocator keeps for itself.
 inline constexpr std::size_t enough_to_weigh = 1024;
 
@@ -111,7 +122,8 @@ void measure(benchmark::State& state, const shape& s) {
     }
     if constexpr (shares_matter<Client>) {
       if (s.clients > 1 && measures_shares()) {
-        const fairness fair = fairness_of<Client>(contender, s, turns_to_share(turns));
+        using sharing = typename client_to_share<Client>::type;
+        const fairness fair = fairness_of<sharing>(contender, s, turns_to_share(turns, s));
         if (!fair.right) return refuse(state, "wrong answer: an update was lost");
         state.counters["jain"] = fair.index;
       }

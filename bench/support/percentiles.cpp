@@ -1,6 +1,7 @@
 #include "support/percentiles.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace bench {
@@ -8,9 +9,9 @@ namespace {
 
 // The smallest sample that at least `share` of all samples do not exceed.
 double at(std::vector<std::uint32_t>& samples, double share) {
-  const auto rank = static_cast<std::size_t>(share * static_cast<double>(samples.size()));
-  const auto nth =
-      samples.begin() + static_cast<std::ptrdiff_t>(std::min(rank, samples.size() - 1));
+  const auto rank =
+      static_cast<std::ptrdiff_t>(std::ceil(share * static_cast<double>(samples.size())));
+  const auto nth = samples.begin() + std::max<std::ptrdiff_t>(rank, 1) - 1;
   std::nth_element(samples.begin(), nth, samples.end());
   return *nth;
 }

@@ -16,10 +16,19 @@ nanoseconds one_step() {
 
 }  // namespace
 
+double& given_step_nanoseconds() {
+  static double given = 0;
+  return given;
+}
+
+double step_nanoseconds() {
+  if (given_step_nanoseconds() > 0) return given_step_nanoseconds();
+  static const double timed = one_step().count();
+  return timed;
+}
+
 std::uint64_t steps_lasting(double nanoseconds) {
-  static const double step = one_step().count();
-  // Multiples of four, so that a small difference between processes seldom changes the workload.
-  return 4 * static_cast<std::uint64_t>(std::lround(nanoseconds / step / 4));
+  return static_cast<std::uint64_t>(std::lround(nanoseconds / step_nanoseconds()));
 }
 
 }  // namespace bench

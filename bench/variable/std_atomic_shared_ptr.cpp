@@ -1,6 +1,7 @@
 #include "variable/variable.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 
 namespace {
@@ -21,8 +22,8 @@ class std_atomic_shared_ptr {
       next = std::move(made);
     } while (!value_.compare_exchange_weak(seen, std::move(next)));
   }
-  static long number_in(const std::shared_ptr<const T>& value) {
-    return bench::variable::number(*value);
+  static long number_in(const std::shared_ptr<const T>& value, std::size_t place) {
+    return bench::variable::number(*value, place);
   }
 
  private:

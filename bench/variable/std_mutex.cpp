@@ -1,5 +1,6 @@
 #include "variable/variable.hpp"
 
+#include <cstddef>
 #include <mutex>
 
 namespace {
@@ -18,7 +19,9 @@ class std_mutex {
     const std::lock_guard hold(mutex_);
     value_ += 1;
   }
-  static long number_in(const T& value) { return bench::variable::number(value); }
+  static long number_in(const T& value, std::size_t place) {
+    return bench::variable::number(value, place);
+  }
 
  private:
   mutable std::mutex mutex_;

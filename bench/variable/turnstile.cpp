@@ -2,6 +2,8 @@
 
 #include <turnstile/variable.hpp>
 
+#include <cstddef>
+
 namespace {
 
 template <class T>
@@ -11,8 +13,8 @@ class turnstile_variable {
 
   turnstile::snapshot<T> read() const { return value_.read(); }
   void add() { value_.assign_add(1); }
-  static long number_in(const turnstile::snapshot<T>& value) {
-    return bench::variable::number(*value);
+  static long number_in(const turnstile::snapshot<T>& value, std::size_t place) {
+    return bench::variable::number(*value, place);
   }
 
  private:

@@ -1,6 +1,6 @@
 // variable.hpp - what does a value cost that several threads read whole and add to in one step?
 //
-// A holder of a T has read(), which gives something that stays as it was and says `number(it)`, and
+// A holder of a T has read(), which gives something that stays as it was and says `number(it, place)`, and
 // add(), which adds one to every part. Two threads: both read, both add, or one adds while one reads.
 #pragma once
 
@@ -26,10 +26,11 @@ struct kibibyte {
   }
 };
 
-// What the value says, if it is whole; else no number of operations.
-inline long number(long value) { return value; }
-inline long number(const kibibyte& value) {
-  return value.all.front() == value.all.back() ? value.all.front() : -1;
+// What the value says, if it is whole; else no number of operations. One place of it is compared with the first: who
+// asks again and again looks at all of them in turn, in no more time than one takes.
+inline long number(long value, std::size_t) { return value; }
+inline long number(const kibibyte& value, std::size_t place) {
+  return value.all[place % value.all.size()] == value.all.front() ? value.all.front() : -1;
 }
 
 enum class load { read, add, both };
@@ -45,7 +46,8 @@ class round {
 
   bool is_right() const {
     const std::size_t adders = what_ == load::add ? 2 : what_ == load::both ? 1 : 0;
-    return right_ && Holder::number_in(holder_.read()) == static_cast<long>(adders * turns_);
+    return right_ &&
+           Holder::number_in(holder_.read(), turns_) == static_cast<long>(adders * turns_);
   }
 
  private:
@@ -63,7 +65,7 @@ class round {
     for (std::size_t i = 0; i < turns_; ++i) {
       auto seen = holder_.read();
       benchmark::DoNotOptimize(seen);  // all of it, or only what is looked at is copied
-      const long now = Holder::number_in(seen);
+      const long now = Holder::number_in(seen, i);
       right = right && now >= last;
       last = now;
     }

@@ -205,7 +205,8 @@ class Field(unittest.TestCase):
         found = self.of_times(std_mutex=2, spin=0.5, strand=1)
         self.assertEqual({s.theirs.contender: s.verdict() for s in found},
                          {"std_mutex": "ahead", "spin": "behind", "strand": "level"})
-        self.assertIn("ahead in 1, level in 1", field.summary(found))
+        self.assertIn("ahead in 1, level in 1 ", field.summary(found))
+        self.assertIn("behind in 1. Each at 95% or more for itself: about 0.1 of 3 would", field.summary(found))
         (lead,) = field.leads(found)
         self.assertEqual(lead.row()[:6], ["counter", "turnstile", "spin", "time", "1 of 1", "2.00"])
 
@@ -215,6 +216,12 @@ class Field(unittest.TestCase):
     def test_of_what_is_kept_more_is_better(self):
         (standing,) = self.of_times("held", counter="throughput_kept", strand=0.5)
         self.assertEqual(standing.verdict(), "ahead")
+
+    def test_every_number_of_a_latency_is_compared(self):
+        for counter in ("p50_us", "p99_us", "p999_us", "max_us"):
+            (lead,) = field.leads(self.of_times("latency", counter=counter, std_mutex=0.5))
+            self.assertEqual(lead.counter, counter)
+            self.assertEqual(lead.row()[-1] == reasons.UNKNOWN, counter == "max_us")
 
     def test_other_numbers_of_clients_are_another_workload(self):
         results = Results()
@@ -238,7 +245,11 @@ EXECUTABLE = """#!/usr/bin/python3
 import json, pathlib, sys
 said = dict(a.split("=", 1) for a in sys.argv[1:] if "=" in a)
 with pathlib.Path("{log}").open("a") as log:
-    log.write("{time}\\n" * ("--context" not in sys.argv))
+    log.write(f"{time} {{said.get('--step_ns')}}\\n" * ("--context" not in sys.argv))
+if "--context" in sys.argv:
+    print("{context}")
+elif pathlib.Path("{log}").read_text().count("\\n") > {rounds}:
+    sys.exit("the section was in use")
 if "--benchmark_out" in said:
     case = {{"name": "counter/turnstile/T:2/N:2/S:1/B:tiny/W:none", "ns_per_op": {time}.0,
             "against": 2.0, "clients_are_threads": 0.0}}
@@ -252,16 +263,35 @@ class TwoBuilds(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def add(self, build, name, time):
+    def add(self, build, name, time, context="", rounds=100):
         path = self.folder / build / "bench" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(EXECUTABLE.format(log=self.folder / "log", time=time), encoding="utf-8")
+        path.write_text(EXECUTABLE.format(log=self.folder / "log", time=time, context=context, rounds=rounds),
+                        encoding="utf-8")
         path.chmod(0o755)
 
     def compare(self, *more):
         return subprocess.run(
             [sys.executable, BENCH / "compare.py", "--build", self.folder / "new", "--before",
              self.folder / "old", *more], capture_output=True, text=True, check=False)
+
+    def log(self):
+        return (self.folder / "log").read_text(encoding="utf-8").splitlines()
+
+    def test_they_do_the_same_work(self):
+        self.add("old", "bench_turnstile", 100, context="step_ns: 1.2")
+        self.add("new", "bench_turnstile", 50, context="step_ns: 1.1")
+        self.compare("--rounds", "1")
+        self.assertEqual(self.log(), ["100 1.1", "50 1.1"])
+
+    def test_a_failure_says_why_and_keeps_the_rounds_before(self):
+        self.add("old", "bench_turnstile", 100)
+        self.add("new", "bench_turnstile", 50, rounds=4)
+        run = self.compare("--rounds", "3", "--json", self.folder / "a.json")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("bench_turnstile ended with status 1\nthe section was in use", run.stderr)
+        kept = json.loads((self.folder / "a.json").read_text(encoding="utf-8"))
+        self.assertEqual([list(case["rounds"]) for case in kept["cases"]], [["0", "1"]])
 
     def test_they_run_in_turn_and_what_is_in_one_is_named(self):
         self.add("old", "bench_turnstile", 100)
@@ -271,8 +301,7 @@ class TwoBuilds(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("1 faster and 0 slower remain", run.stdout)
         self.assertIn("bench_device (only after)", run.stdout)
-        log = (self.folder / "log").read_text(encoding="utf-8").split()
-        self.assertEqual(log, ["100", "50", "50", "100"] * 3)
+        self.assertEqual(self.log(), ["100 None", "50 None", "50 None", "100 None"] * 3)
         again = subprocess.run([sys.executable, BENCH / "compare.py", "--from",
                                 self.folder / "a.json"], capture_output=True, text=True, check=True)
         self.assertIn("0.500", again.stdout)
