@@ -270,7 +270,7 @@ rule("reads the next closer after this one goes on",
     if (s.unpin()) batch::post_back(who);""",
      ("strand: *clos*",))
 rule("a close is not left to who lets in",
-     "if (limited() && limit()->leaves_the_close()) return;  // this may be gone", "",
+     "if (limited() && limit()->leaves_the_close()) return;", "",
      ("limits: who has closed*",))
 rule("takes the closers by load and store", "list.exchange(closed_list, acq_rel)",
      in_two_steps("list.store(closed_list, release)", "list.load(acquire)", ""),
@@ -938,7 +938,7 @@ rule("waits that are over count", "u.seen == search_ || over(u)", "u.seen == sea
      reason="a way found is looked at once more; model wait_edges, ablation NO_OVER")
 rule("a way found is not looked at once more", "if (still_there(w, found_)) return true;",
      "return true;", ("wait graph: a guard is unlocked*", *GRAPH))
-rule("a way that has ended ends the search", "while (find_way_back(w)) {", "if (find_way_back(w)) {",
+rule("a way that has ended ends the search", "if (over(w)) return false;", "return false;",
      ("wait graph: the first wait*", *GRAPH))
 rule("guards are not looked at once more", "over(*w) || gone(*w->through)", "over(*w)",
      ("wait graph: a guard is unlocked*", *GRAPH))

@@ -117,7 +117,7 @@ def build(top):
     for command in (setup, ["ninja", "-j1", "-C", "build", target]):
         done = subprocess.run(command, cwd=top, capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(done.stdout[-5000:] + done.stderr)
+            sys.exit("".join(line for line in done.stdout.splitlines(True) if " error: " in line)[:5000] + done.stderr)
     return top / "build" / target
 
 
