@@ -9,6 +9,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <doctest/doctest.h>
 #include <exception>
@@ -578,6 +579,68 @@ TEST_SUITE("registry") {
       check_from(l, a);
       check_from(l, b);
     }
+  }
+
+  TEST_CASE("deadlock: a handle whose execution has a deadline ends by itself") {
+    loop l;
+    critical_section a{section_options{.name = "a", .executor = l}};
+    critical_section b{section_options{.name = "b", .executor = l}};
+    gate ga;
+    gate gb;
+    fate fa;
+    fate fb;
+    auto asks = [&]() -> task<> {
+      co_await ga;
+      const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+      auto h = b.submit([] {}, {.deadline = soon});
+      co_await h;
+    };
+    const foreign x = run(inside(a, asks), fa);
+    const foreign y = run(hold_then(b, gb, a), fb);
+    l.run();
+    gb.open();
+    l.run();
+    ga.open();
+    while (!fa.over) l.run();
+    l.run();
+    CHECK(fa.refused<deadline_exceeded>());
+    CHECK(fb.well());
+  }
+
+  TEST_CASE("deadlock: a handle whose execution has a deadline, and has begun") {
+    loop l;
+    critical_section a{section_options{.name = "a", .executor = l}};
+    critical_section b{section_options{.name = "b", .executor = l}};
+    gate in_b;
+    gate in_a;
+    fate f;
+    section_guard busy;
+    auto wants_a = [&]() -> task<> {
+      co_await in_b;
+      co_await enter(a);
+    };
+    auto asks = [&]() -> task<> {
+      co_await in_a;
+      auto h = b.submit(wants_a, {.deadline = std::chrono::steady_clock::time_point::max() -
+                                              std::chrono::hours(1)});
+      co_await h;
+    };
+    SUBCASE("before it is awaited") {}
+    SUBCASE("while it is awaited") { busy = b.try_lock().value(); }
+    const foreign x = run(inside(a, asks), f);
+    l.run();
+    in_a.open();
+    l.run();
+    CHECK_FALSE(f.over);
+    busy.unlock();
+    l.run();
+    CHECK_FALSE(f.over);
+    in_b.open();
+    l.run();
+    CHECK(f.refused());
+    CHECK(f.names() == strings{"a", "b", "a"});
+    check_from(l, a);
+    check_from(l, b);
   }
 
   TEST_CASE("deadlock: an execution awaits its own handle") {

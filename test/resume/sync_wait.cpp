@@ -94,6 +94,45 @@ TEST_SUITE("resume") {
     CHECK(sync_wait(inner()) == 2);
   }
 
+  TEST_CASE("sync_wait: who is to go on on this thread goes on, though it blocks") {
+    critical_section cs;
+    async_scope scope;
+    bool went_on = false;
+    auto next_in_line = [&]() -> task<> {
+      section_guard mine = co_await cs.lock();
+      went_on = true;
+    };
+    auto first = [&]() -> task<> {
+      section_guard mine = co_await cs.lock();
+      scope.spawn(next_in_line());
+      mine.unlock();
+      SUBCASE("it waits for all that was begun") { sync_wait(scope.join()); }
+      SUBCASE("it wants the section") { cs.execute_blocking([] {}); }
+      CHECK(went_on);
+      co_await scope.join();
+    };
+    sync_wait(first());
+  }
+
+  TEST_CASE("sync_wait: of two that go on on this thread, one waits for the other") {
+    critical_section cs;
+    async_scope scope;
+    gate second_went_on;
+    auto first = [&]() -> task<> {
+      co_await cs.execute([] {});
+      sync_wait(second_went_on);
+    };
+    auto second = [&]() -> task<> {
+      co_await cs.execute([] {});
+      second_went_on.open();
+    };
+    section_guard busy = support::hold(cs);
+    scope.spawn(first());
+    scope.spawn(second());
+    busy.unlock();
+    sync_wait(scope.join());
+  }
+
   TEST_CASE("sync_wait: results are destroyed exactly once") {
     CHECK(sync_wait([]() -> task<counted> { co_return counted(3); }()).value == 3);
     CHECK(counted::alive() == 0);
