@@ -53,6 +53,7 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
     const detail::not_in_fiber coroutines_run_here;
     root.run();
   }
+  detail::before_blocking();
   end.block();
   if (detail::chain_frame* const left = root.take_left()) detail::adopt_holds(*left);
   return root.got().take();

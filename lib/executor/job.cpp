@@ -1,12 +1,23 @@
 // job.cpp - running a job in the surroundings its executor promises.
 
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/thread_pool.hpp>
 
 namespace turnstile {
 
 bool detail::others_wait_here() noexcept {
   const thread_state& t = here();
   return (t.bounce != nullptr && t.bounce->has_waiting()) || (t.crowded != nullptr && t.crowded());
+}
+
+void detail::trampoline::give_away_all() noexcept {
+  for (trampoline* t = here().bounce; t != nullptr; t = t->outer_) {
+    while (t->first_ != nullptr) {
+      job& j = *t->first_;
+      t->first_ = j.next;
+      executor_ref(thread_pool::shared()).post(j);  // j may be gone
+    }
+  }
 }
 
 void job::run() noexcept {

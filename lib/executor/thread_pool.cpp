@@ -143,6 +143,7 @@ class pool_core {
   void stop() noexcept {
     stopping_.store(true, seq_cst);
     sleepers_.wake_one();
+    before_blocking();
     for (worker& w : workers_) {
       if (w.runs.joinable()) w.runs.join();
     }

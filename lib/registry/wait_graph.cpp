@@ -24,7 +24,11 @@ const void* node_of(const chain_frame& f) noexcept {
                      : static_cast<const member_frame&>(f).scope;
 }
 
-bool over(const wait& w) noexcept { return w.over->load(acquire); }  // G1
+// Or may end by itself as yet.
+bool over(const wait& w) noexcept {
+  return w.over->load(acquire) ||  // G1
+         (w.lasts != nullptr && !w.lasts->load(acquire));
+}
 
 // The frame in which a chain has a node; null if it has not.
 const chain_frame* frame_with(const chain_frame* top, const void* node) noexcept {

@@ -89,6 +89,36 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
   return awake;
 }
 
+// A body has ended where the section's do not run, and neither do predicates. True: the section was given away with
+// one of those that wait apart, and the place of what has ended with it. Whoever withdraws that one gives it away with
+// the next.
+bool section_core::ask_on_executor(batch& done) noexcept {
+  extras& e = *given_.load(relaxed);
+  e.asks_there = false;
+  while (has_aside_) {
+    stand_in& s = *e.oldest_aside;
+    if (s.pin()) {
+      e.asks_there = true;
+      if (s.post(bound_to(), queued::last)) return true;
+      e.asks_there = false;
+      done.add_pinned(s);
+    }
+    take_from_aside(s);
+    s.pass_over();
+  }
+  return false;
+}
+
+bool section_core::asks_there() const noexcept { return given_.load(relaxed)->asks_there; }
+
+// There, with the one that it was given away with, pinned.
+request* section_core::next_after_asking(stand_in& s, batch& done) noexcept {
+  given_.load(relaxed)->asks_there = false;
+  if (s.unpin()) done.add(s.behind());
+  stand_in* const awake = wake_aside(done);
+  return awake != nullptr ? awake : finish_and_next();
+}
+
 // What may not run yet never will.
 void section_core::close_aside(batch& done) noexcept {
   extras& e = *given_.load(relaxed);

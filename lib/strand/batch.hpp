@@ -3,6 +3,7 @@
 #pragma once
 
 #include "executor/hand_back.hpp"
+#include "strand/off_stack.hpp"
 
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/stand_in.hpp>
@@ -11,6 +12,8 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -18,6 +21,10 @@ class batch;
 
 // Takes all that entered a section out of `done`, and goes on with it (several.cpp).
 void enter_next_sections(batch& done) noexcept;
+
+// Passes on what the sections go on with that the request leaves, as far as that has not begun (several.cpp).
+class several_request;
+void give_away_owed(several_request& r, batch& done) noexcept;
 
 class batch {
  public:
@@ -62,6 +69,9 @@ class batch {
     }
   }
 
+  // A request that leaves its sections one after the other, while the thread goes on with each. Null: no more.
+  void owe(several_request* r) noexcept { owes_ = r; }
+
   // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back too.
   void add_pinned(stand_in& s) noexcept { pinned_.append(s); }
   // The same. Another owner may have that one pinned at the same time, so it has a link of its own.
@@ -94,10 +104,36 @@ class batch {
   // this thread.
   void deliver() noexcept {
     flush();
+    if (entered_.first != nullptr || homeless_.first != nullptr) {
+      off_this_stack([this] { deliver_here(); });
+    }
+  }
+
+  // In this scope bodies run, which may block the thread. They are not handed back yet.
+  class while_bodies_run {
+   public:
+    explicit while_bodies_run(batch& done) noexcept {
+      done.outer_ = std::exchange(here().hands_back, &done);
+    }
+    ~while_bodies_run() { here().hands_back = here().hands_back->outer_; }
+    while_bodies_run(const while_bodies_run&) = delete;
+    while_bodies_run& operator=(const while_bodies_run&) = delete;
+  };
+
+  // All that this thread has to hand back, before it blocks within a body: the section is in use.
+  static void give_away_all() noexcept {
+    for (batch* b = here().hands_back; b != nullptr; b = b->outer_) b->give_away();
+  }
+
+ private:
+  void deliver_here() noexcept {
     if (entered_.first != nullptr) enter_next_sections(*this);
     if (homeless_.first == nullptr) return;
     // The thread's chain may be one of those just handed back, and none of it is theirs.
     const chain_scope nothing_held{nullptr};
+    // All of them get to where others can, before one of them runs: it may block.
+    std::optional<trampoline> base;
+    if (!resumes_here()) base.emplace();
     while (homeless_.first != nullptr) {
       job& j = *homeless_.first;
       homeless_.first = j.next;
@@ -105,7 +141,17 @@ class batch {
     }
   }
 
- private:
+  // None has entered a section: bodies that may wait for that one are not run here then.
+  void give_away() noexcept {
+    if (owes_ != nullptr) give_away_owed(*owes_, *this);
+    flush();
+    while (homeless_.first != nullptr) {
+      job& j = *homeless_.first;
+      homeless_.first = j.next;
+      executor_ref(thread_pool::shared()).post(j);  // j may be gone
+    }
+  }
+
   struct list {
     guarded<job*> first{nullptr};
     guarded<job*> last{nullptr};
@@ -169,6 +215,8 @@ class batch {
   list entered_;
   list pinned_;
   stand_in* set_aside_ = nullptr;
+  batch* outer_ = nullptr;
+  several_request* owes_ = nullptr;
   bool keep_ = false;
   bool keeps_off_ = false;
   bool is_off_ = false;

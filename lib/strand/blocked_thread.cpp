@@ -1,5 +1,7 @@
 // blocked_thread.cpp - waiting in place: spinning for a while, then parked. The protocol is in the header.
 
+#include "strand/batch.hpp"
+
 #include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
@@ -22,6 +24,11 @@ constexpr int looks_between_clocks = limit(8, 1);
 }  // namespace
 
 constinit blocked_threads to_blocked_threads;
+
+void give_away() noexcept {
+  batch::give_away_all();
+  trampoline::give_away_all();
+}
 
 void blocked_thread::wait() noexcept {
   while ((await_word() & has_job) != 0) run_job();

@@ -97,7 +97,11 @@ request* section_core::finish_and_next() noexcept {
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
-    if (stand_in* const s = wake_aside(done)) return s;
+    if (bound_elsewhere()) {
+      if (ask_on_executor(done)) return nullptr;
+    } else if (stand_in* const s = wake_aside(done)) {
+      return s;
+    }
   }
   return finish_and_next();
 }
@@ -121,6 +125,7 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
   bool own_served = false;
   budget left(most_bodies);
   begin_drain(left, done);
+  const batch::while_bodies_run may_block(done);
   while (r != nullptr) {
     if (has_tail_) [[unlikely]] {
       r = unless_it_waits(r, done);
@@ -155,7 +160,10 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
           done.add(*ends);
         }
         break;
-      case outcome::set_aside: done.add_set_aside(*youngest_aside()); break;
+      case outcome::set_aside:
+        if (ends == own) own = nullptr;  // it may be gone before this call is over
+        done.add_set_aside(*youngest_aside());
+        break;
       case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
     }
     if (timed) [[unlikely]]
@@ -166,6 +174,10 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     }
     r = next_after(what, done);
     if (r == nullptr) break;
+    if (what == outcome::set_aside || what == outcome::withdrawn) [[unlikely]] {
+      ring_.account(mine_);
+      done.flush();  // who is pinned goes when it wants to, whatever comes next
+    }
     const budget::verdict go = left.after_body();
     if (go == budget::verdict::go_on) continue;
     ring_.account(mine_);
@@ -309,10 +321,11 @@ request* section_core::end_hold(bool executed, batch& done) noexcept {
   return finish_and_next();
 }
 
-// Here if bodies may run here.
+// Here if bodies may run here. What has ended does not wait for that.
 void section_core::serve_on(request& r, batch& done) noexcept {
+  ring_.account(mine_);
+  done.flush();
   if (bound_elsewhere()) {
-    done.flush();
     pass_to_executor(r, done);
   } else {
     serve(&r, nullptr, done, budget::callers);
@@ -358,12 +371,18 @@ bool section_core::pass_awake(stand_in& s, executor_ref to, queued where) noexce
   return true;
 }
 
-void section_core::serve_posted(stand_in& s) noexcept { serve(&s, nullptr, budget::jobs); }
+void section_core::serve_posted(stand_in& s) noexcept {
+  batch done;
+  serve(asks_there() ? next_after_asking(s, done) : &s, nullptr, done, budget::jobs);
+  done.deliver();
+}
 
 void section_core::go_past_withdrawn() noexcept {
   batch done;
   done.keep_off();
-  if (request* const next = finish_and_next()) pass_to_executor(*next, done);
+  if (!asks_there() || !ask_on_executor(done)) {
+    if (request* const next = finish_and_next()) pass_to_executor(*next, done);
+  }
   done.deliver();
 }
 

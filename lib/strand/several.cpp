@@ -281,19 +281,27 @@ void several_request::leave(batch& done) noexcept {
     end_frame(held_[i].frame);
     held_[i].next = held_[i].section->end_hold(executed, done);
   }
-  section_core* last = nullptr;
-  request* next = nullptr;
+  // Different sections can be served at the same time, if there is somebody to do it.
+  const bool elsewhere = static_cast<bool>(here().runs_on);
+  done.owe(this);
   for (std::size_t i = entered_; i-- != 0;) {
-    if (held_[i].next == nullptr) continue;
-    if (last != nullptr) {
-      // Different sections can be served at the same time, if there is somebody to do it.
-      go_on_with(*last, *next, static_cast<bool>(here().runs_on), done);
+    request* const next = std::exchange(held_[i].next, nullptr);
+    if (next == nullptr) continue;
+    section_core& s = *held_[i].section;
+    if (has_next_below(i)) {
+      go_on_with(s, *next, elsewhere, done);
+    } else {
+      done.owe(nullptr);
+      hand_back(done);  // this may be gone
+      return go_on_with(s, *next, false, done);
     }
-    last = held_[i].section;
-    next = held_[i].next;
   }
+  done.owe(nullptr);
   hand_back(done);  // this may be gone
-  if (last != nullptr) go_on_with(*last, *next, false, done);
+}
+
+bool several_request::has_next_below(std::size_t i) const noexcept {
+  return std::any_of(held_, held_ + i, [](const held_section& h) { return h.next != nullptr; });
 }
 
 // Who has entered one of them meanwhile goes on after this, and a body that is served here may wait for that section.
@@ -301,6 +309,17 @@ void several_request::go_on_with(section_core& s, request& next, bool elsewhere,
                                  batch& done) noexcept {
   elsewhere || done.has_entered() ? s.pass_to_executor(next, done) : s.serve_on(next, done);
 }
+
+// A body that runs here meanwhile blocks the thread, perhaps for one of those.
+void several_request::give_away_owed(batch& done) noexcept {
+  for (std::size_t i = entered_; i-- != 0;) {
+    if (request* const next = std::exchange(held_[i].next, nullptr)) {
+      held_[i].section->pass_to_executor(*next, done);
+    }
+  }
+}
+
+void give_away_owed(several_request& r, batch& done) noexcept { r.give_away_owed(done); }
 
 void several_request::hand_back(batch& done) noexcept {
   bool* const own = own_served_;

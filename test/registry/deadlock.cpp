@@ -626,14 +626,15 @@ TEST_SUITE("registry") {
       co_await h;
     };
     SUBCASE("before it is awaited") {}
-    SUBCASE("while it is awaited") { busy = b.try_lock().value(); }
+    SUBCASE("while it is awaited") {
+      act(l, [&] { busy = b.try_lock().value(); });
+    }
     const foreign x = run(inside(a, asks), f);
     l.run();
     in_a.open();
     l.run();
     CHECK_FALSE(f.over);
-    busy.unlock();
-    l.run();
+    act(l, [&] { busy.unlock(); });
     CHECK_FALSE(f.over);
     in_b.open();
     l.run();

@@ -107,7 +107,9 @@ TEST_SUITE("resume") {
       scope.spawn(next_in_line());
       mine.unlock();
       SUBCASE("it waits for all that was begun") { sync_wait(scope.join()); }
-      SUBCASE("it wants the section") { cs.execute_blocking([] {}); }
+      SUBCASE("it wants the section") {
+        cs.execute_blocking([] {});
+      }
       CHECK(went_on);
       co_await scope.join();
     };

@@ -22,6 +22,7 @@ class blocking_execution : private execution<Body> {
   }
 
   typename base::value run() {
+    const not_in_fiber a_body_runs_here;
     if (const auto then = run_if_idle(); then == base::phase::waiting) {
       wait();
     } else {
@@ -44,6 +45,7 @@ class blocking_execution : private execution<Body> {
       case base::line_entry::is_served: this->give_up_waiting(); return;
       case base::line_entry::withdrawn: me_.need_not_wait(); return;
     }
+    before_blocking();
     me_.wait();
     this->stay();
   }

@@ -24,6 +24,7 @@ enum class bodies : bool { later, here_too };
 
 // Base of Self, which has
 //   section_core& section(), const site& place(), result<body_result_t<Body>>& got()
+//   void body_begins() noexcept      if it wants to be told
 //   void body_over() noexcept        the body has ended, and the section is not left yet
 //   void end() noexcept              the section was left; this may be freed
 // and its own of these, if more than its options may withdraw it.
@@ -193,6 +194,7 @@ class detached : protected request {
   static outcome begin_body(request& r) noexcept {
     Self& self = of(r);
     detached& mine = self;
+    if constexpr (requires { self.body_begins(); }) self.body_begins();
     mine.keep_new_claims();
     if (self.section().is_lost()) [[unlikely]] {
       self.got().fail(self.section().lost_with());

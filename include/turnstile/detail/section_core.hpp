@@ -197,9 +197,9 @@ class section_core : private job {
       serve_next();
   }
 
-  // The same where its waiters may be limited: a tried execution.
+  // The same where its waiters may be limited, or its bodies run elsewhere by now: a tried execution, and a hold.
   void leave_tried(place p) noexcept {
-    if (!limited()) return leave(p);
+    if (!limited() && !bound_elsewhere()) return leave(p);
     count_execution();
     leave_slowly(p);
   }
@@ -305,6 +305,7 @@ class section_core : private job {
     atomic<stand_in*> closers{nullptr};
     statistic<std::uint64_t> refused{0};
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
+    guarded<bool> asks_there{false};  // the same: posted with one of those, who may ask them
   };
 
   enum trait : std::uint8_t {
@@ -363,6 +364,9 @@ class section_core : private job {
   bool pass_awake(stand_in& s, executor_ref to, queued where) noexcept;
   stand_in* wake_aside(batch& done) noexcept;
   stand_in* wake_aside_here(batch& done) noexcept;
+  bool ask_on_executor(batch& done) noexcept;
+  bool asks_there() const noexcept;
+  request* next_after_asking(stand_in& s, batch& done) noexcept;
   stand_in* youngest_aside() const noexcept;
   void take_from_aside(stand_in& s) noexcept;
   void close_aside(batch& done) noexcept;

@@ -53,6 +53,9 @@ struct held_section {
   body_frame frame{};
 };
 
+class several_request;
+void give_away_owed(several_request& r, batch& done) noexcept;
+
 class several_request : protected section_request {
  public:
   // Where the body runs, as waiting_body asks for it: as part of the section entered last.
@@ -131,7 +134,10 @@ class several_request : protected section_request {
   void be_posted(work what) noexcept;
   void be_awaited_again() noexcept;
   void leave(batch& done) noexcept;
+  bool has_next_below(std::size_t i) const noexcept;
   static void go_on_with(section_core& s, request& next, bool elsewhere, batch& done) noexcept;
+  void give_away_owed(batch& done) noexcept;
+  friend void detail::give_away_owed(several_request&, batch&) noexcept;
   void hand_back(batch& done) noexcept;
   void go_on_elsewhere() noexcept;
   static void go_on_posted(job& j) noexcept;

@@ -102,6 +102,12 @@ class submitted_result {
   // By the body's side, when it has ended and before the section is left.
   void body_over() noexcept { over_.store(true, release); }  // G1
 
+  // Of one with a deadline: by whoever sends it, and when its body begins, which that does not end any more.
+  void may_expire() noexcept { lasts_.store(false, relaxed); }
+  void body_begins() noexcept {
+    if (!lasts_.load(relaxed)) lasts_.store(true, release);
+  }
+
   section_core* section_;
   site at_;
   result<R> got_;
@@ -125,6 +131,7 @@ class submitted_result {
 
   atomic<std::uint8_t> word_;
   atomic<bool> over_{false};                     // of waits for this: wait_graph.hpp
+  atomic<bool> lasts_{true};                     // the same
   bool awaited_ = false;                         // the handle's side
   guarded<handle_awaiter<R>*> waiter_{nullptr};  // H2
   const std::string name_;  // the section may be gone when something is reported
@@ -208,6 +215,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     wait_.state = state_;
     wait_.scope = nullptr;
     wait_.over = &state_->over_;
+    wait_.lasts = &state_->lasts_;
     wait_.at = &state_->at_;
     wait_.label = &label_of_wanted;
     try {
@@ -250,6 +258,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
 
   // The body never runs inside the call.
   std::exception_ptr send(const execute_options& options) noexcept {
+    if (options.deadline != never) this->may_expire();
     try {
       return sent::send(withdrawal_in(options));
     } catch (...) {
@@ -264,6 +273,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
   const site& place() const noexcept { return this->at_; }
   section_core& section() const noexcept { return *this->section_; }
   result<value>& got() noexcept { return this->got_; }
+  using base::body_begins;
   using base::body_over;
   using base::end;
 

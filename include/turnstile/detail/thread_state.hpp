@@ -15,6 +15,7 @@ namespace turnstile::detail {
 class fiber_core;
 struct exceptions_here;
 class trampoline;
+class batch;
 class relay;
 class timer;
 struct token_pin;
@@ -66,7 +67,8 @@ struct alignas(cache_line) thread_state {
   executor_ref runs_on;          // whose job runs here; empty on a foreign thread
   executor_ref pool;             // whose worker this thread is, for good; empty on others
   worker* as_worker = nullptr;   // of that pool
-  trampoline* bounce = nullptr;  // outermost loop that resumes coroutines without an executor here
+  trampoline* bounce = nullptr;  // innermost loop that resumes coroutines without an executor here
+  batch* hands_back = nullptr;   // innermost drain's: results of bodies that have run here
   relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
   written_here* writes = nullptr;   // innermost variable whose change runs here; see value_cell.hpp
   const timer* calls = nullptr;     // whose call is made here; see timer_queue.hpp
@@ -213,8 +215,19 @@ class trampoline {
     last_ = &j;
   }
 
+  // All that waits in the loops of this thread goes to thread_pool::shared().
+  static void give_away_all() noexcept;
+
  private:
+  // A fiber's stack is for the fiber's own code.
   void run_all() noexcept {
+    borrowed_stack* const s = here().stack;
+    if (s == nullptr) return run_all_here();
+    s->call_off(
+        *s, [](void* self) noexcept { static_cast<trampoline*>(self)->run_all_here(); }, this);
+  }
+
+  void run_all_here() noexcept {
     const not_in_fiber coroutines_run_here;
     do {
       job& j = *first_;
@@ -240,6 +253,14 @@ inline void bounce(job& j) noexcept {
     trampoline base;
     job_access::work_here(j);
   }
+}
+
+// By who is about to block the thread. What waits in the loops and drains around the call would wait as long, for
+// nobody else can get at it, and the thread may block for one of those: they go where others are.
+void give_away() noexcept;
+inline void before_blocking() noexcept {
+  const thread_state& t = here();
+  if (t.bounce != nullptr || t.hands_back != nullptr) give_away();
 }
 
 // So long a thread looks first after it has found the section in use, or kept: `contended`.

@@ -14,6 +14,8 @@
 //                                 gone by now, they are told in the table
 //           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
 //           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
+//           w.lasts = false --what it waits for has begun--> true, where a deadline may end that before: no edge
+//           until then, and whoever closes a cycle with what has begun finds it begun.
 //           Each new wait is told first and then looks, under the lock, for a way along the edges back
 //           to its own chain. A cycle is closed by some edge that comes last, and its search finds it.
 //
@@ -132,8 +134,9 @@ struct wait {
 
   // Written by the waiter before it is told.
   const void* wants;
-  scope_members* scope;      // the same, if it is one
-  const atomic<bool>* over;  // G1
+  scope_members* scope;                 // the same, if it is one
+  const atomic<bool>* over;             // G1
+  const atomic<bool>* lasts = nullptr;  // null: it does not end by itself
   const site* at;
   std::string (*label)(const wait&);  // what errors call what it wants
 

@@ -1,0 +1,261 @@
+// handing_back.cpp - what has ended goes on, whatever is served next, and wherever that blocks.
+
+#include "support/foreign.hpp"
+#include "support/gate.hpp"
+#include "support/hold.hpp"
+#include "support/loop.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <doctest/doctest.h>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace turnstile;
+using support::foreign;
+using support::gate;
+using support::loop;
+
+namespace {
+
+// A job that calls a function.
+template <class F>
+struct calls : job {
+  explicit calls(F f) : job(&run_it), function(std::move(f)) {}
+  static void run_it(job& j) noexcept { static_cast<calls&>(j).function(); }
+  F function;
+};
+
+task<> note_when_over(bool& over, auto execution) {
+  try {
+    co_await std::move(execution);
+  } catch (const operation_cancelled&) {
+  }
+  over = true;
+}
+
+const auto never_true = [] { return false; };
+
+void ask_there(bool by_a_guard, bool withdraw_the_oldest) {
+  loop gui;
+  loop home;
+  critical_section cs({.executor = gui});
+  std::stop_source stop;
+  bool open = false;
+  bool oldest_over = false;
+  bool over = false;
+  bool held = false;
+  int asked_elsewhere = 0;
+  int asked = 0;
+  const auto predicate = [&] {
+    ++asked;
+    asked_elsewhere += gui.here() ? 0 : 1;
+    return open;
+  };
+  async_scope scope{{.executor = home}};
+  scope.spawn(
+      note_when_over(oldest_over, cs.execute_when(never_true, [] {}, {.stop = stop.get_token()})));
+  scope.spawn(note_when_over(over, cs.execute_when(predicate, [] {})));
+  home.run();
+  gui.run();
+  CHECK(asked == 1);
+  gate g;
+  auto holds = [&]() -> task<> {
+    section_guard mine = co_await cs.lock();
+    co_await g;
+    open = true;
+  };
+  const auto waits = [&]() -> task<> {
+    co_await g;
+    open = true;
+  };
+  if (by_a_guard) {
+    scope.spawn(holds());
+  } else {
+    scope.spawn(note_when_over(held, cs.execute(waits)));
+  }
+  home.run();
+  gui.run();
+  home.run();
+  support::run_on(home, [&] { g.open(); });
+  CHECK(asked == 1);
+  CHECK(cs.statistics().held);
+  if (withdraw_the_oldest) {
+    stop.request_stop();
+    home.run();
+    CHECK(oldest_over);
+  }
+  gui.run();
+  home.run();
+  CHECK(asked == 2);
+  CHECK(asked_elsewhere == 0);
+  CHECK(over);
+  stop.request_stop();
+  home.run();
+  CHECK(oldest_over);
+  CHECK_FALSE(cs.statistics().held);
+  sync_wait(scope.join());
+}
+
+}  // namespace
+
+TEST_SUITE("section") {
+  TEST_CASE(
+      "handing back: who was set aside and asks again in the same drain is sent home as anybody") {
+    loop home;
+    critical_section cs;
+    std::stop_source stop;
+    std::vector<std::string> order;
+    calls next_job([&] { order.emplace_back("the next job at home"); });
+    // Runs as part of the drain that set the first request aside, and lets the second one be made.
+    const auto withdraw = [&] {
+      stop.request_stop();
+      home.run();
+    };
+    auto asks_twice = [&]() -> task<> {
+      for (const bool first : {true, false}) {
+        const auto predicate = [&, first] {
+          if (first) cs.post(withdraw);
+          return !first;
+        };
+        const auto body = [&] { executor_ref(home).post(next_job); };
+        execute_options options;
+        if (first) options.stop = stop.get_token();
+        try {
+          co_await cs.execute_when(predicate, body, options);
+        } catch (const operation_cancelled&) {
+        }
+      }
+      order.emplace_back("who asked");
+    };
+    async_scope scope{{.executor = home}};
+    scope.spawn(asks_twice());
+    home.run();
+    CHECK(order == std::vector<std::string>{"the next job at home", "who asked"});
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("handing back: who was just set aside goes when it wants to, though a body runs") {
+    loop home;
+    critical_section cs;
+    std::stop_source stop;
+    bool over = false;
+    bool over_within = false;
+    section_guard busy = support::hold(cs);
+    async_scope scope{{.executor = home}};
+    scope.spawn(
+        note_when_over(over, cs.execute_when(never_true, [] {}, {.stop = stop.get_token()})));
+    home.run();
+    cs.post([&] {
+      stop.request_stop();
+      home.run();
+      over_within = over;
+    });
+    busy.unlock();
+    CHECK(over_within);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("handing back: who waited for a body does not wait for the next one") {
+    loop home;
+    gate g;
+    critical_section cs;
+    bool over = false;
+    bool over_within = false;
+    async_scope scope{{.executor = home}};
+    const auto waits = [&]() -> task<> { co_await g; };
+    scope.spawn(note_when_over(over, cs.execute(waits)));
+    home.run();
+    cs.post([&] {
+      home.run();
+      over_within = over;
+    });
+    g.open();
+    CHECK(over_within);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("handing back: a body blocks for the one before it, which has no home") {
+    thread_pool pool{1};
+    critical_section cs;
+    std::optional<section_guard> busy = cs.try_lock();
+    execution_handle<int> before = cs.submit([] { return 1; });
+    const auto body = [&] { return sync_wait(std::move(before)); };
+    auto asks = [&]() -> task<int> { co_return co_await cs.execute(body); };
+    int got = 0;
+    async_scope scope{{.executor = pool}};
+    scope.spawn(
+        [](task<int> t, int& into) -> task<> { into = co_await std::move(t); }(asks(), got));
+    support::wait_for_waiters(cs, 2);
+    busy->unlock();
+    sync_wait(scope.join());
+    CHECK(got == 1);
+  }
+
+  TEST_CASE("handing back: of several that are left, one's next body blocks for another one") {
+    critical_section a;
+    critical_section b;
+    bool first = false;
+    bool second = false;
+    bool ran = false;
+    std::optional<foreign> in_a;
+    std::optional<foreign> in_b;
+    const auto wants_a = [&] { a.execute_blocking([&] { ran = true; }); };
+    // Asked by another thread, which holds nothing.
+    const auto ask = [&] {
+      in_a.emplace(support::await_in_foreign(a.execute([] {}), first));
+      in_b.emplace(support::await_in_foreign(b.execute(wants_a), second));
+    };
+    sync_wait(execute(std::tie(a, b), [&] { std::thread(ask).join(); }));
+    in_a->wait();
+    in_b->wait();
+    CHECK(first);
+    CHECK(second);
+    CHECK(ran);
+  }
+
+  TEST_CASE(
+      "handing back: predicates of a bound section are asked there, though a hold ends elsewhere") {
+    SUBCASE("that of a guard") {
+      ask_there(true, false);
+      ask_there(true, true);
+    }
+    SUBCASE("that of a body that waits") {
+      ask_there(false, false);
+      ask_there(false, true);
+    }
+  }
+
+  TEST_CASE(
+      "handing back: all that wait apart are withdrawn while they are to be asked elsewhere") {
+    loop gui;
+    loop home;
+    bool over[2] = {};
+    std::stop_source stop;
+    async_scope scope{{.executor = home}};
+    {
+      critical_section cs({.executor = gui});
+      for (bool& o : over) {
+        scope.spawn(
+            note_when_over(o, cs.execute_when(never_true, [] {}, {.stop = stop.get_token()})));
+      }
+      home.run();
+      gui.run();
+      auto holds = [&]() -> task<> { section_guard mine = co_await cs.lock(); };
+      scope.spawn(holds());
+      home.run();
+      CHECK(cs.statistics().held);
+      stop.request_stop();
+      home.run();
+      CHECK(over[0]);
+      CHECK(over[1]);
+      CHECK_FALSE(cs.statistics().held);
+    }
+    gui.run();  // what was posted there finds nothing any more
+    sync_wait(scope.join());
+  }
+}
