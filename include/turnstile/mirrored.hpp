@@ -26,7 +26,9 @@ namespace turnstile {
 ///            then written: std::logic_error if they do not make the same kind of write, what T throws,
 ///            bad_alloc. Constructor: std::invalid_argument without replicas, or if T lacks the
 ///            operators that are needed
-/// Cancel     cannot be withdrawn; if a replica never comes, the others wait for ever
+/// Cancel     a write that waits for others is withdrawn below a stop, as in timeout and when_any, with
+///            operation_cancelled: nothing is written, and its replica's next write takes its place. Without
+///            one, and if a replica never comes, the others wait for ever
 /// Lifetime   the write lives in the awaiting frame
 template <class T>
 class mirrored {

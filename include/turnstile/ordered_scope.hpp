@@ -55,13 +55,13 @@ class access_list {
 /// The body reads these.
 template <detail::has_identity... T>
 access_list reads(const T&... things) {
-  return access_list({detail::access{detail::identity_of(things), false}...});
+  return access_list(std::vector<detail::access>{{detail::identity_of(things), false}...});
 }
 
 /// The body writes these, and may read them.
 template <detail::has_identity... T>
 access_list writes(const T&... things) {
-  return access_list({detail::access{detail::identity_of(things), true}...});
+  return access_list(std::vector<detail::access>{{detail::identity_of(things), true}...});
 }
 
 /// Runs bodies as if one after the other, in the order in which they were added, and in parallel where

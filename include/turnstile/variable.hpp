@@ -57,7 +57,8 @@ struct variable_access;
 ///            touched
 /// Throws     exclusive_access_error and device_mismatch_error at the touch, before anything is read or
 ///            written; what T and the functions given throw; bad_alloc (never for small values);
-///            std::logic_error if the function that changes a large value uses that variable itself
+///            std::logic_error if the function that changes a value writes that variable itself, or reads
+///            it while it is large
 /// Lifetime   snapshots may outlive the variable
 template <class T>
 class variable {

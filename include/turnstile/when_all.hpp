@@ -80,9 +80,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   };
 
  public:
-  explicit all_in(Range r) : children_(children_of<all_ends>(std::move(r))) {}
+  explicit all_in(Range r) : range_(r), children_(children_of<all_ends>(range_.elements(r))) {}
   all_in(all_in&& other) noexcept
-      : children_(std::move(other.children_)), once_(std::move(other.once_)) {}
+      : range_(std::move(other.range_)),
+        children_(std::move(other.children_)),
+        once_(std::move(other.once_)) {}
 
   bool await_ready() {
     once_.begin();
@@ -107,6 +109,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   }
 
  private:
+  [[no_unique_address]] rest_of_range<Range> range_;
   std::vector<child<element, all_ends>> children_;
   all_ends left_;
   for_once<what> once_;

@@ -115,11 +115,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   };
 
  public:
-  explicit any_in(Range r) : children_(children_of<any_ends>(std::move(r))) {
+  explicit any_in(Range r) : range_(r), children_(children_of<any_ends>(range_.elements(r))) {
     if (children_.empty()) throw std::invalid_argument("turnstile: when_any of nothing");
   }
   any_in(any_in&& other) noexcept
-      : children_(std::move(other.children_)), once_(std::move(other.once_)) {}
+      : range_(std::move(other.range_)),
+        children_(std::move(other.children_)),
+        once_(std::move(other.once_)) {}
 
   bool await_ready() noexcept {
     once_.begin();
@@ -144,6 +146,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   }
 
  private:
+  [[no_unique_address]] rest_of_range<Range> range_;
   std::vector<one> children_;
   any_ends ends_;
   for_once<what> once_;

@@ -144,6 +144,14 @@ void timer_queue::advance_to(time_point t) noexcept {
   call_due_by_hand();
 }
 
+void timer_queue::advance(std::chrono::nanoseconds by) noexcept {
+  {
+    const std::lock_guard locked(lock_);
+    by_hand_.store(std::max(now(), later(now(), by)).time_since_epoch().count(), relaxed);
+  }
+  call_due_by_hand();
+}
+
 void timer::start(time_point at) noexcept {
   is_started_ = true;
   switch (timers.add(*this, at)) {  // this may be gone

@@ -67,6 +67,7 @@ class timer_queue {
   then end_by_hand() noexcept;
   bool goes_by_hand() const noexcept { return by_hand_.load(relaxed) != none; }
   void advance_to(time_point t) noexcept;
+  void advance(std::chrono::nanoseconds by) noexcept;
   void call_due_by_hand() noexcept;
 
  private:

@@ -86,8 +86,12 @@ void ordered_graph::add(std::unique_ptr<ordered_body> added) {
     if (body.waits_for_ == 0) note(body, now);
     remove_skipped(now);
   }
-  start_ready(now, &ordered_body::begin);
-  free_skipped(now);
+  // It is the one body that may be there; the other call would look at what may be gone by then.
+  if (now.skipped.first != nullptr) {
+    free_skipped(now);
+  } else {
+    start_ready(now, &ordered_body::begin);
+  }
 }
 
 // All that may fail.

@@ -7,13 +7,9 @@
 
 namespace turnstile::detail {
 
-namespace {
-
-[[noreturn]] TURNSTILE_COLD void refuse_inside_its_own_change() {
+void refuse_inside_its_own_change() {
   throw std::logic_error("turnstile: a variable is used by the function that changes it");
 }
-
-}  // namespace
 
 value_cell::value_cell(value_block& first) : word_(word_of(first)), current_(&first) {}
 
@@ -24,17 +20,10 @@ std::uint64_t value_cell::word_of(const value_block& b) {
   return word;
 }
 
-bool value_cell::written_by_this_thread() const noexcept {
-  for (const written_here* w = here().writes; w != nullptr; w = w->outer) {
-    if (w->place == this) return true;
-  }
-  return false;
-}
-
 void value_cell::arrange(std::uint64_t was) {
   value_block& b = *block_in(was);
   if ((was & being_written) != 0) {
-    if (written_by_this_thread()) {
+    if (is_changed_here(this)) {
       word_.fetch_sub(1, relaxed);  // the mark is ours, so the block is still the current one
       refuse_inside_its_own_change();
     }
@@ -81,7 +70,7 @@ value_block* value_cell::detach() noexcept {
 }
 
 value_cell::turn::turn(value_cell& cell) : written_here{&cell, here().writes} {
-  if (cell.written_by_this_thread()) refuse_inside_its_own_change();
+  if (is_changed_here(&cell)) refuse_inside_its_own_change();
   cell.turns_.lock();
   here().writes = this;
 }

@@ -99,6 +99,18 @@ TEST_SUITE("executor") {
     CHECK(clock.now() == steady_clock::time_point::max());
   }
 
+  TEST_CASE("manual_clock: who moves it on moves it by that much, whoever else does") {
+    manual_clock clock;
+    const auto begun = clock.now();
+    const auto move_on = [&] {
+      for (int i = 0; i != 20000; ++i) clock.advance(1ns);
+    };
+    std::thread other(move_on);
+    move_on();
+    other.join();
+    CHECK(clock.now() == begun + 40000ns);
+  }
+
   TEST_CASE("manual_clock: calls what is due, and says how many wait") {
     manual_clock clock;
     counting a, b;

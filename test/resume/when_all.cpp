@@ -6,10 +6,13 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <coroutine>
 #include <doctest/doctest.h>
 #include <latch>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -78,6 +81,40 @@ TEST_SUITE("resume") {
     const std::vector<int> got = sync_wait(when_all(std::move(tasks)));
     REQUIRE(got.size() == 50);
     for (int i = 0; i != 50; ++i) CHECK(got[static_cast<std::size_t>(i)] == i);
+  }
+
+  TEST_CASE("when_all: elements that a range only shows stay there if they can be copied") {
+    stream s;
+    s.enqueue([] {});
+    std::vector<event> events{s.record(), s.record()};
+    sync_wait(when_all(std::span(events)));
+    sync_wait(when_any(std::span(events)));
+    for (const event& e : events) CHECK(e.ready());
+    struct counts {
+      bool await_ready() const noexcept { return true; }
+      void await_suspend(std::coroutine_handle<>) const noexcept {}
+      int await_resume() const { return *n; }
+      std::shared_ptr<int> n;
+    };
+    std::vector<counts> all(2, {std::make_shared<int>(3)});
+    CHECK(sync_wait(when_all(std::span(all))) == std::vector{3, 3});
+    CHECK(sync_wait(when_any(std::span(all))).value == 3);
+    for (const counts& c : all) CHECK(c.n != nullptr);
+    std::vector<task<int>> tasks;
+    tasks.push_back(number(1));
+    CHECK(sync_wait(when_all(std::span(tasks))) == std::vector{1});
+  }
+
+  TEST_CASE("when_all: what a range has with it lasts as long as its children") {
+    const auto twice = [](std::unique_ptr<int>& n) -> task<int> { co_return 2 * *n; };
+    const auto numbers = [] {
+      std::vector<std::unique_ptr<int>> all;
+      for (int i = 0; i != 3; ++i) all.push_back(std::make_unique<int>(i));
+      return all;
+    };
+    auto whole = when_all(numbers() | std::views::transform(twice));
+    CHECK(sync_wait(std::move(whole)) == std::vector{0, 2, 4});
+    CHECK(sync_wait(when_any(numbers() | std::views::transform(twice))).value == 0);
   }
 
   TEST_CASE("when_all: a range of void gives nothing") {

@@ -6,6 +6,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace turnstile;
@@ -80,6 +82,14 @@ TEST_SUITE("variable") {
     CHECK(write_all<std::string>(first, {"a", "b"}) == std::vector<std::string>{"a", "a"});
     mirrored<std::string> sum(2, "", aggregation::sum);
     CHECK(write_all<std::string>(sum, {"a", "b"}) == std::vector<std::string>{"ab", "ab"});
+  }
+
+  TEST_CASE("mirrored: a mean of numbers that do not fit together into their type") {
+    mirrored<int> m(2, 0, aggregation::mean);
+    CHECK(write_all(m, {2'000'000'000, 2'000'000'000}) ==
+          std::vector{2'000'000'000, 2'000'000'000});
+    CHECK(write_all(m, {-2'000'000'000, -2'000'000'000}) ==
+          std::vector{-2'000'000'000, -2'000'000'000});
   }
 
   TEST_CASE("mirrored: adding and subtracting change every copy by what was combined") {
@@ -228,6 +238,93 @@ TEST_SUITE("variable") {
     CHECK(m == nullptr);
     CHECK(**got == 3);
     sync_wait(scope.join());
+  }
+
+  TEST_CASE(
+      "mirrored: a write that waits for others goes when it is to, and the next one takes its "
+      "place") {
+    loop home;
+    mirrored<int> m(2, 0, aggregation::sum);
+    std::vector<std::string> order;
+    const auto write = [&](int n) -> task<> {
+      try {
+        const snapshot<int> written = co_await m.assign(0, n);
+        order.push_back(std::to_string(*written));
+      } catch (const operation_cancelled&) {
+        order.emplace_back("withdrawn");
+      }
+    };
+    async_scope stopped{{.executor = home}};
+    async_scope stays{{.executor = home}};
+    SUBCASE("the first in its line") {
+      stopped.spawn(write(1));
+      stays.spawn(write(2));
+      stays.spawn(write(3));
+    }
+    SUBCASE("one between") {
+      stays.spawn(write(2));
+      stopped.spawn(write(1));
+      stays.spawn(write(3));
+    }
+    SUBCASE("the last one") {
+      stays.spawn(write(2));
+      stays.spawn(write(3));
+      stopped.spawn(write(1));
+    }
+    home.run();
+    CHECK(order.empty());
+    stopped.request_stop();
+    home.run();
+    CHECK(order == std::vector<std::string>{"withdrawn"});
+    std::optional<snapshot<int>> got;
+    const foreign first = await_write(m.assign(1, 10), got);
+    CHECK(**got == 12);
+    const foreign second = await_write(m.assign(1, 10), got);
+    CHECK(**got == 13);
+    home.run();
+    CHECK(order == std::vector<std::string>{"withdrawn", "12", "13"});
+    sync_wait(when_all(stopped.join(), stays.join()));
+  }
+
+  TEST_CASE("mirrored: the only one that waits goes, and nobody is in that line any more") {
+    mirrored<int> m(2, 0, aggregation::sum);
+    CHECK_THROWS_AS(sync_wait(timeout(m.assign(0, 1), std::chrono::milliseconds(1))),
+                    deadline_exceeded);
+    std::optional<snapshot<int>> got;
+    const foreign one = await_write(m.assign(1, 10), got);
+    CHECK_FALSE(one.done());
+    const foreign other = await_write(m.assign(0, 5), got);
+    CHECK(one.done());
+    CHECK(*m.read(0) == 15);
+  }
+
+  TEST_CASE("mirrored: a stop and the last replica come at the same time") {
+    for (int i = 0; i != 200; ++i) {
+      mirrored<int> m(2, 0, aggregation::sum);
+      thread_pool pool{2};
+      bool written = false;
+      const auto write = [&]() -> task<> {
+        try {
+          co_await m.assign(0, 1);
+          written = true;
+        } catch (const operation_cancelled&) {
+        }
+      };
+      async_scope scope{{.executor = pool}};
+      scope.spawn(write());
+      std::thread stops([&] { scope.request_stop(); });
+      std::optional<snapshot<int>> got;
+      const foreign last = await_write(m.assign(1, 2), got);
+      sync_wait(scope.join());
+      stops.join();
+      CHECK(last.done() == written);
+      if (!written) {
+        std::optional<snapshot<int>> instead;
+        const foreign makes_up = await_write(m.assign(0, 1), instead);
+        last.wait();
+      }
+      CHECK(*m.read(1) == 3);
+    }
   }
 
   TEST_CASE("mirrored: ending it while a replica waits is a broken contract") {

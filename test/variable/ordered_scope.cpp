@@ -2,6 +2,7 @@
 
 #include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
@@ -10,6 +11,7 @@
 
 #include <doctest/doctest.h>
 #include <latch>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 
 using namespace turnstile;
 using support::counted;
+using support::foreign;
 using support::gate;
 using support::loop;
 
@@ -231,6 +234,37 @@ TEST_SUITE("variable") {
     sync_wait(cs.execute(inside));
     sync_wait(s.join());
     CHECK(ran == 2);
+  }
+
+  TEST_CASE("ordered_scope: who touches nothing waits for nobody") {
+    variable<int> v(0);
+    gate g;
+    bool ran[2] = {};
+    ordered_scope s;
+    s.add(writes(v), [&]() -> task<> { co_await g; });
+    s.add(reads() | writes(), [&] { ran[0] = true; });
+    s.add({}, [&] { ran[1] = true; });
+    CHECK(ran[0]);
+    CHECK(ran[1]);
+    g.open();
+    sync_wait(s.join());
+  }
+
+  TEST_CASE("ordered_scope: the body that is added last may end it") {
+    variable<int> v(0);
+    variable<int> w(0);
+    gate first_ends;
+    bool joined = false;
+    auto s = std::make_unique<ordered_scope>();
+    s->add(writes(v), [&]() -> task<> { co_await first_ends; });
+    const auto join = [&]() -> foreign {
+      co_await s->join();
+      s.reset();
+      joined = true;
+    };
+    const foreign waits = join();
+    s->add(writes(w), [&] { first_ends.open(); });
+    CHECK(joined);
   }
 
   TEST_CASE("ordered_scope: a long chain of bodies takes no stack") {

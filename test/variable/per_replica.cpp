@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <doctest/doctest.h>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ TEST_SUITE("variable") {
   TEST_CASE("per_replica: the mean of numbers keeps signs and large values") {
     per_replica<signed char> small(2, -3, aggregation::mean);
     CHECK(small.read() == -3);
+    CHECK(per_replica<unsigned char>(3, 200, aggregation::mean).read() == 200);
+    CHECK(per_replica<signed char>(2, 100, aggregation::mean).read() == 100);
+    CHECK(per_replica<long>(3, std::numeric_limits<long>::min(), aggregation::mean).read() ==
+          std::numeric_limits<long>::min());
+    CHECK(per_replica<unsigned long>(2, ~0UL, aggregation::mean).read() == ~0UL);
     per_replica<unsigned long> large(2, ~0UL / 2, aggregation::mean);
     CHECK(large.read() == (~0UL - 1) / 2);
     per_replica<double> d(2, 0.0, aggregation::mean);

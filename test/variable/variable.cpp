@@ -313,8 +313,23 @@ TEST_SUITE("variable") {
         [&](std::vector<int>& list) { list = *v.read(); });  // a copy is changed: reading is fine
     v.update([&](std::vector<int>& list) { list[0] += other.read()->front(); });
     CHECK(*v.read() == std::vector<int>{3});
-    variable<int> small(1);
-    CHECK(*small.update([&](int& n) { n = *small.read() + 1; }) == 2);
+  }
+
+  TEST_CASE("a small variable written by the function that changes it: an error, not without end") {
+    variable<int> v(1);
+    variable<int> other(5);
+    const auto use = [&](auto again) {
+      CHECK_THROWS_AS(v.update([&](int&) { again(); }), std::logic_error);
+    };
+    use([&] { v.assign(3); });
+    use([&] { v.assign_add(1); });
+    use([&] { v.update([](int&) {}); });
+    use([&] { v.compare_assign(0, 4); });
+    use([&] { other.update([&](int&) { v.assign(3); }); });
+    CHECK(v.version() == 0);
+    CHECK(other.version() == 0);
+    CHECK(*v.update([&](int& n) { n = *v.read() + *other.update([](int& m) { ++m; }); }) == 7);
+    CHECK(*v.assign(8) == 8);
   }
 
   TEST_CASE("a variable: has no compound operators") {

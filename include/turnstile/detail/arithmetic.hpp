@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 namespace turnstile::detail {
@@ -42,15 +43,26 @@ void subtract_from(T& t, const D& d) {
   }
 }
 
+// What a mean is made of: of integers a type that holds the sum of as many of them as there can be, and their sign.
+template <class T>
+struct summed {
+  using type = T;
+};
+template <std::integral T>
+  requires(sizeof(T) < sizeof(std::int64_t))
+struct summed<T> {
+  using type = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+};
+template <std::integral T>
+  requires(sizeof(T) == sizeof(std::int64_t))
+struct summed<T> {
+  __extension__ using type = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+};
+
 template <can_divide T>
-T divided(const T& t, std::size_t n) {
+T divided(const typename summed<T>::type& t, std::size_t n) {
   if constexpr (std::is_arithmetic_v<T>) {
-    // In the type itself, unless that is too small for n: no sign is lost, nor a large value.
-    if constexpr (sizeof(T) >= sizeof(std::size_t) || std::is_floating_point_v<T>) {
-      return t / static_cast<T>(n);
-    } else {
-      return static_cast<T>(static_cast<std::ptrdiff_t>(t) / static_cast<std::ptrdiff_t>(n));
-    }
+    return static_cast<T>(t / static_cast<typename summed<T>::type>(n));
   } else if constexpr (requires {
                          { t / 1.0 } -> std::convertible_to<T>;
                        }) {

@@ -9,6 +9,7 @@
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/executor.hpp>
 
+#include <concepts>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
@@ -202,15 +203,45 @@ class child : private branch_end,
   std::optional<member_frame> member_;
 };
 
+// A range that only shows what is elsewhere: elements that can be copied stay there, and what it has with it is kept as
+// long as the children, which may refer to that.
+template <class Range>
+inline constexpr bool shows_only = std::ranges::view<Range>;
+template <class Range>
+inline constexpr bool copies_elements =
+    shows_only<Range> && std::is_lvalue_reference_v<std::ranges::range_reference_t<Range>> &&
+    std::constructible_from<std::ranges::range_value_t<Range>,
+                            std::ranges::range_reference_t<Range>>;
+
 // The children of a range, in its order.
 template <class Siblings, class Range>
-auto children_of(Range range) {
+auto children_of(Range& range) {
   using element = std::ranges::range_value_t<Range>;
   std::vector<child<element, Siblings>> all;
   if constexpr (std::ranges::sized_range<Range>) all.reserve(std::ranges::size(range));
-  for (auto&& a : range) all.emplace_back(std::move(a));
+  for (auto&& a : range) {
+    if constexpr (copies_elements<Range>) {
+      all.emplace_back(element(a));
+    } else {
+      all.emplace_back(std::move(a));
+    }
+  }
   return all;
 }
+
+// What is left of a range once its children are made.
+template <class Range>
+struct rest_of_range {
+  explicit rest_of_range(Range&) noexcept {}
+  static Range& elements(Range& range) noexcept { return range; }
+};
+template <class Range>
+  requires shows_only<Range>
+struct rest_of_range<Range> {
+  explicit rest_of_range(Range& range) : kept(std::move(range)) {}
+  Range& elements(Range&) noexcept { return kept; }
+  Range kept;
+};
 
 // Starts all of them, each after `prepare(child, which)`, and gives the last one to go on with in the
 // parent's stead. Everything may be gone then.

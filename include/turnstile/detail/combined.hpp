@@ -58,10 +58,14 @@ template <class T, class Next>
 T combined(T first, std::size_t n, aggregation how, Next&& add_others) {
   if (how == aggregation::first_replica) return first;
   if constexpr (can_add<T, T>) {
-    add_others(first);
     if constexpr (can_divide<T>) {
-      if (how == aggregation::mean) return detail::divided(first, n);
+      if (how == aggregation::mean) {
+        typename summed<T>::type sum = std::move(first);
+        add_others(sum);
+        return detail::divided<T>(sum, n);
+      }
     }
+    add_others(first);
   }
   return first;
 }

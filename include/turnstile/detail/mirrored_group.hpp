@@ -2,9 +2,10 @@
 //
 // Shape     A line of waiting writes for each replica. The heads of all lines are a round. Whoever comes
 //           to the last empty line serves: it takes rounds as long as there are any, one after the
-//           other, and resumes their writes when it has left.
+//           other, and resumes their writes when it has left. A write that is withdrawn leaves its line;
+//           the next one of that replica stands in its place.
 //
-// Edges     M1  the lock: what came with a write -> whoever serves; the lines, and who serves.
+// Edges     M1  the lock: what came with a write -> whoever serves; the lines, who is in line, and who serves.
 //           Executors, or the thread itself, order the served writes before their coroutines go on.
 //
 // Progress  Arriving takes a lock for a list operation. Combining happens outside it: nobody's thread
@@ -12,7 +13,8 @@
 //
 // Dangers   Once it is in line, a write may be served and gone as soon as the lock is released, unless
 //           it is its own thread that serves.
-//           The first coroutine that is resumed may end the group: so that comes last.
+//           The first coroutine that is resumed may end the group: so that comes last. Who withdraws another
+//           write of that round looks at the lock all the same, so a write that may be withdrawn keeps that.
 //
 // Proof     test/variable, test/stress
 #pragma once
@@ -23,8 +25,9 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/result.hpp>
-#include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/stoppable_wait.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/errors.hpp>
 #include <turnstile/variable.hpp>
 
 #include <coroutine>
@@ -32,8 +35,10 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -46,7 +51,7 @@ class mirrored_group;
 
 template <class T>
 class [[nodiscard("nothing is written until the result is awaited")]] mirrored_write
-    : private suspended<job> {
+    : private stoppable_wait {
   struct what {
     static constexpr const char* name = "write of a mirrored value";
     static constexpr const char* waits = "waits for replicas";
@@ -56,7 +61,8 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
   mirrored_write(mirrored_group<T>& group, std::size_t replica, mirrored_change change, T value)
       : group_(&group), replica_(replica), change_(change), value_(std::move(value)) {}
   mirrored_write(mirrored_write&& other)
-      : group_(other.group_),
+      : stoppable_wait(),
+        group_(other.group_),
         replica_(other.replica_),
         change_(other.change_),
         value_(std::move(other.value_)),
@@ -68,25 +74,40 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
   }
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
-    suspend(h);
+    this->suspend(h);
     once_.note_waiting();
-    if (!group_->serve_with(*this)) return true;  // this may be gone
-    stay();
-    return false;
+    const std::stop_token stop = surroundings();
+    if (stop.stop_possible()) lock_ = group_->lock();
+    if (group_->serve_with(*this)) {
+      stay();
+      return false;
+    }
+    return !stop.stop_possible() || listen(stop, &take_back);  // this may be gone
   }
   snapshot<T> await_resume() {
     once_.note_going_on();
+    if (was_withdrawn()) throw operation_cancelled();
     return got_.take();
   }
 
  private:
   friend class mirrored_group<T>;
 
+  static bool take_back(stoppable_wait& w) noexcept {
+    auto& self = static_cast<mirrored_write&>(w);
+    const std::lock_guard locked(*self.lock_);
+    if (!self.in_line_) return false;  // the group may be gone
+    self.group_->remove(self);
+    return true;
+  }
+
   mirrored_group<T>* group_;
+  std::shared_ptr<mutex> lock_;  // the group's
   std::size_t replica_;
   mirrored_change change_;
   T value_;                                 // M1
   guarded<mirrored_write*> next_{nullptr};  // M1, then whoever serves
+  guarded<bool> in_line_{false};            // M1
   result<snapshot<T>> got_;                 // whoever serves
   for_once<what> once_;
 };
@@ -122,11 +143,28 @@ class mirrored_group {
     return values_[replica].own.read();
   }
 
+  const std::shared_ptr<mutex>& lock() const noexcept { return mutex_; }
+
+  // Of its line, by who has the lock and has found it there.
+  void remove(write& w) noexcept {
+    line& l = lines_[w.replica_];
+    write* before = nullptr;
+    for (write* at = l.first; at != &w; at = at->next_) before = at;
+    write* const after = w.next_;
+    if (before == nullptr) {
+      l.first = after;
+    } else {
+      before->next_ = after;
+    }
+    if (l.last == &w) l.last = before;
+    if (l.first == nullptr) ++empty_lines_;
+  }
+
   // True: it was served here and now. Else the write may be gone.
   bool serve_with(write& w) noexcept {
     write* served = nullptr;
     {
-      std::unique_lock lock(mutex_);
+      std::unique_lock lock(*mutex_);
       enqueue(w);
       if (serving_ || empty_lines_ != 0) return false;
       serving_ = true;
@@ -135,7 +173,7 @@ class mirrored_group {
     }
     while (served != nullptr) {
       write* const next = served->next_;
-      if (served != &w) detail::resume_at_home(*served);  // it and this may be gone
+      if (served != &w) served->wait_ended();  // it and this may be gone
       served = next;
     }
     return true;
@@ -150,6 +188,7 @@ class mirrored_group {
   void enqueue(write& w) noexcept {
     line& l = lines_[w.replica_];
     w.next_ = nullptr;
+    w.in_line_ = true;
     if (l.first == nullptr) {
       l.first = &w;
       --empty_lines_;
@@ -167,6 +206,7 @@ class mirrored_group {
       write* const head = l.first;
       l.first = head->next_;
       if (l.first == nullptr) ++empty_lines_;
+      head->in_line_ = false;
       head->next_ = round;
       round = head;
     }
@@ -240,7 +280,7 @@ class mirrored_group {
   std::vector<line> lines_;        // M1
   std::size_t empty_lines_;        // M1
   bool serving_ = false;           // M1
-  mutex mutex_;
+  const std::shared_ptr<mutex> mutex_ = std::make_shared<mutex>();
 };
 
 }  // namespace turnstile::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <turnstile/detail/double_word.hpp>
+#include <turnstile/detail/own_change.hpp>
 #include <turnstile/snapshot.hpp>
 
 #include <cstdint>
@@ -28,7 +29,10 @@ class small_value {
   using prepared = T;
   static prepared prepare(const T& value) noexcept { return value; }
 
-  snapshot<T> assign(prepared value) noexcept {
+  // What writes throws std::logic_error inside a change of this thread's own, which would begin again for ever.
+  snapshot<T> assign(prepared value) {
+    if (is_changed_here(this)) [[unlikely]]
+      refuse_inside_its_own_change();
     const std::uint64_t bits = detail::bits_of(value);
     versioned_bits seen = word_.load();
     while (!word_.swap_if(seen, {seen.version + 1, bits})) {
@@ -38,6 +42,9 @@ class small_value {
 
   template <class F>
   snapshot<T> update(F&& f) {
+    if (is_changed_here(this)) [[unlikely]]
+      refuse_inside_its_own_change();
+    const own_change inside_f(this);
     versioned_bits seen = word_.load();
     for (;;) {
       T value = value_of<T>(seen.bits);
@@ -47,7 +54,9 @@ class small_value {
     }
   }
 
-  std::optional<snapshot<T>> compare_assign(std::uint64_t version, const T& value) noexcept {
+  std::optional<snapshot<T>> compare_assign(std::uint64_t version, const T& value) {
+    if (is_changed_here(this)) [[unlikely]]
+      refuse_inside_its_own_change();
     versioned_bits seen = word_.load();
     const versioned_bits next{version + 1, detail::bits_of(value)};
     if (seen.version != version || !word_.swap_if(seen, next)) return std::nullopt;

@@ -45,6 +45,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/own_change.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/value_block.hpp>
@@ -115,7 +116,6 @@ class value_cell {
   }
   static std::uint64_t taken_in(std::uint64_t word) noexcept { return word & (being_written - 1); }
 
-  bool written_by_this_thread() const noexcept;
   void arrange(std::uint64_t was);
   void wait_for(const value_block& b) const noexcept;
   void settle(value_block& b) noexcept;
