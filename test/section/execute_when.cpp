@@ -229,7 +229,7 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().waiters == 0);
   }
 
-  TEST_CASE("execute_when: re-entry is refused, and such a wait closes no cycle") {
+  TEST_CASE("execute_when: re-entry is refused, in a predicate too") {
     critical_section a;
     const auto again = [&]() -> task<> { co_await a.execute_when([] { return true; }, nothing); };
     CHECK_THROWS_AS(sync_wait(a.execute(again)), reentry_error);
@@ -244,6 +244,43 @@ TEST_SUITE("section") {
     };
     sync_wait(a.execute_when(asks, nothing));
     CHECK(again_in_predicate);
+  }
+
+  TEST_CASE("execute_when: such a wait closes no cycle, set aside or queued, whoever waits last") {
+    for (const int turns_later : {0, 1, 2}) {
+      CAPTURE(turns_later);
+      stage s;
+      critical_section a, b;
+      std::stop_source stop;
+      const std::stop_token token = stop.get_token();
+      int asked = 0;
+      bool cancelled = false;
+      bool over = false;
+      const auto no = [&asked] { return ++asked < 0; };
+      const auto holds_a = [&]() -> task<> {
+        const section_guard of_a = co_await a.lock();
+        for (int i = 0; i != turns_later; ++i) co_await yield();
+        co_await expect<operation_cancelled>(cancelled,
+                                             b.execute_when(no, nothing, {.stop = token}));
+      };
+      const auto holds_b = [&]() -> task<> {
+        const section_guard of_b = co_await b.lock();
+        co_await yield();
+        co_await a.execute([&over] { over = true; });
+      };
+      s.scope.spawn(holds_a());
+      s.scope.spawn(holds_b());
+      s.here.run();
+      // Set aside before b was locked, or queued behind.
+      CHECK(asked == (turns_later == 0 ? 1 : 0));
+      CHECK(a.statistics().waiters == 1);
+      CHECK(b.statistics().waiters == 1);
+      CHECK_FALSE(over);
+      stop.request_stop();
+      s.finish();
+      CHECK(cancelled);
+      CHECK(over);
+    }
   }
 
   TEST_CASE("execute_when: a body that waits keeps the section, and results come back") {
