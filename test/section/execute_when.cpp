@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <stop_token>
 #include <utility>
@@ -355,30 +356,35 @@ TEST_SUITE("section") {
   TEST_CASE("execute_when: a bounded buffer loses nothing and keeps its order, on four threads") {
     thread_pool pool(4);
     async_scope scope{{.executor = pool}};
-    synchronized<std::vector<int>> buffer;
+    using buffer_of_items = std::vector<std::pair<std::size_t, int>>;  // whose, and which
+    synchronized<buffer_of_items> buffer;
+    constexpr int producers = 3;
     constexpr int items = 2000;
-    int sum = 0;
-    const auto produce = [&](int from) -> task<> {
-      for (int i = from; i != from + items; ++i) {
-        const auto room = [](const std::vector<int>& b) { return b.size() < 4; };
-        const auto put = [i](std::vector<int>& b) { b.push_back(i); };
+    std::array<std::vector<int>, producers> taken;  // of each
+    const auto produce = [&](std::size_t who) -> task<> {
+      for (int i = 0; i != items; ++i) {
+        const auto room = [](const buffer_of_items& b) { return b.size() < 4; };
+        const auto put = [item = std::pair(who, i)](buffer_of_items& b) { b.push_back(item); };
         co_await buffer.execute_when(room, put);
       }
     };
     const auto consume = [&]() -> task<> {
       for (int i = 0; i != items; ++i) {
-        const auto any = [](const std::vector<int>& b) { return !b.empty(); };
-        const auto take = [&sum](std::vector<int>& b) {
-          sum += b.front();
+        const auto any = [](const buffer_of_items& b) { return !b.empty(); };
+        const auto take = [&taken](buffer_of_items& b) {
+          const auto [who, i] = b.front();
           b.erase(b.begin());
+          taken[who].push_back(i);
         };
         co_await buffer.execute_when(any, take);
       }
     };
-    for (int i = 0; i != 3; ++i) scope.spawn(produce(i * items));
-    for (int i = 0; i != 3; ++i) scope.spawn(consume());
+    for (std::size_t i = 0; i != producers; ++i) scope.spawn(produce(i));
+    for (int i = 0; i != producers; ++i) scope.spawn(consume());
     sync_wait(scope.join());
-    CHECK(sum == 3 * items * (3 * items - 1) / 2);
+    std::vector<int> all(items);
+    std::iota(all.begin(), all.end(), 0);
+    for (const std::vector<int>& of_one : taken) CHECK(of_one == all);
     CHECK(buffer.section().statistics().waiters == 0);
   }
 }
