@@ -1,6 +1,7 @@
 // resources.cpp - two sections that use one thing find out, by TensorFlow's rule.
 
 #include "support/coroutine_types.hpp"
+#include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
 
@@ -381,6 +382,89 @@ TEST_SUITE("registry") {
     sync_wait(std::move(handle));
     sync_wait(a.close());
     CHECK_FALSE(uses(b, w));
+  }
+
+  TEST_CASE("resources: execute_when claims when it is awaited, queued or set aside") {
+    for (const bool is_queued : {false, true}) {
+      CAPTURE(is_queued);
+      critical_section a, b;
+      const resource v;
+      section_guard busy = is_queued ? support::hold(a) : section_guard();
+      bool open = false;
+      bool ran = false;
+      const auto is_open = [&open] { return open; };
+      async_scope scope;
+      scope.spawn(a.execute_when(is_open, [&ran] { ran = true; }, {.uses = v}));
+      CHECK(a.statistics().waiters == 1);
+      CHECK(a.statistics().held == is_queued);
+      CHECK_FALSE(uses(b, v));
+      open = true;
+      busy.unlock();
+      CHECK(a.try_execute([] {}));
+      sync_wait(scope.join());
+      CHECK(ran);
+      CHECK_FALSE(uses(b, v));
+    }
+  }
+
+  TEST_CASE(
+      "resources: an execute_when that is refused asks nothing, one withdrawn keeps its claim") {
+    critical_section a, b;
+    const resource v, w;
+    CHECK(uses(a, v));
+    bool asked = false;
+    const auto asks = [&asked] { return asked = true; };
+    CHECK_THROWS_AS(sync_wait(b.execute_when(asks, [] {}, {.uses = {w, v}})),
+                    exclusive_access_error);
+    CHECK_FALSE(asked);
+    CHECK(uses(a, w));
+    const resource x;
+    std::stop_source stop;
+    async_scope scope;
+    scope.spawn(a.execute_when([] { return false; }, [] {}, {.uses = x, .stop = stop.get_token()}));
+    CHECK(a.statistics().waiters == 1);
+    stop.request_stop();
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK_FALSE(uses(b, x));
+  }
+
+  TEST_CASE("resources: an execution after others claims once the last of those has ended") {
+    critical_section a, b;
+    const resource v;
+    support::gate g;
+    bool ran = false;
+    const auto body = [&ran] { ran = true; };
+    async_scope scope;
+    scope.spawn(a.execute(after(g.passed()), body, {.uses = v}));
+    CHECK(g.waiting() == 1);
+    {
+      critical_section before;
+      CHECK(uses(before, v));
+    }
+    section_guard busy = support::hold(a);
+    g.open();
+    CHECK_FALSE(uses(b, v));  // accepted, and not begun
+    CHECK_FALSE(ran);
+    busy.unlock();
+    sync_wait(scope.join());
+    CHECK(ran);
+    CHECK_FALSE(uses(b, v));
+  }
+
+  TEST_CASE("resources: an execution after others is refused for what was claimed meanwhile") {
+    critical_section a, b, c;
+    const resource v, w;
+    support::gate g;
+    bool ran = false;
+    const auto body = [&ran] { ran = true; };
+    async_scope scope;
+    scope.spawn(a.execute(after(g.passed()), body, {.uses = {w, v}}));
+    CHECK(uses(b, v));
+    g.open();
+    CHECK_THROWS_AS(sync_wait(scope.join()), exclusive_access_error);
+    CHECK_FALSE(ran);
+    CHECK(uses(c, w));
+    CHECK(a.statistics().executions == 0);
   }
 
   TEST_CASE("resources: synchronized claims for its own section") {
