@@ -1,5 +1,7 @@
 // per_replica.cpp - values of their own, combined when they are read.
 
+#include <turnstile/critical_section.hpp>
+#include <turnstile/errors.hpp>
 #include <turnstile/per_replica.hpp>
 
 #include <chrono>
@@ -64,5 +66,44 @@ TEST_SUITE("variable") {
     per_replica<std::vector<int>> first(2, {1}, aggregation::first_replica);
     first.assign(1, {2});
     CHECK(first.read() == std::vector<int>{1});
+  }
+
+  TEST_CASE("per_replica: each replica is claimed by who writes it, and all of them by who reads") {
+    critical_section a, b;
+    per_replica<long> p(3, 1, aggregation::sum);
+    const auto in = [](critical_section& cs, auto f) { CHECK(cs.try_execute(f)); };
+    in(a, [&] { p.assign_add(0, 1); });
+    in(b, [&] {
+      p.assign(1, 5);
+      CHECK_THROWS_AS(p.assign(0, 7), exclusive_access_error);
+      CHECK_THROWS_AS(p.assign_add(0, 7), exclusive_access_error);
+      CHECK_THROWS_AS(p.read(), exclusive_access_error);
+    });
+    in(a, [&] {
+      CHECK_THROWS_AS(p.assign(1, 7), exclusive_access_error);
+      p.assign(0, 2);
+    });
+    CHECK(p.read() == 2 + 5 + 1);  // outside every section
+    per_replica<long> q(2, 1, aggregation::mean);
+    in(a, [&] { CHECK(q.read() == 1); });
+    in(b, [&] {
+      CHECK_THROWS_AS(q.assign(0, 7), exclusive_access_error);
+      CHECK_THROWS_AS(q.assign(1, 7), exclusive_access_error);
+    });
+    CHECK(q.read() == 1);
+  }
+
+  TEST_CASE(
+      "per_replica: of the first replica alone, a read claims that one, of none it claims none") {
+    critical_section a, b;
+    per_replica<int> first(2, 1, aggregation::first_replica);
+    CHECK(a.try_execute([&] { CHECK(first.read() == 1); }));
+    CHECK(b.try_execute([&] {
+      first.assign(1, 2);
+      CHECK_THROWS_AS(first.read(), exclusive_access_error);
+    }));
+    per_replica<int> apart(1, 1, aggregation::none);
+    CHECK(a.try_execute([&] { CHECK_THROWS_AS(apart.read(), std::logic_error); }));
+    CHECK(b.try_execute([&] { apart.assign(0, 2); }));
   }
 }
