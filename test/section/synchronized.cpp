@@ -137,10 +137,19 @@ TEST_SUITE("section") {
 
   TEST_CASE("synchronized: re-entry is refused through every member") {
     synchronized<int> n{1};
-    auto execute = [&](int&) -> task<> { co_await n.execute([](int&) {}); };
-    auto lock = [&](int&) -> task<> { co_await n.lock(); };
-    CHECK_THROWS_AS(sync_wait(n.execute(execute)), reentry_error);
-    CHECK_THROWS_AS(sync_wait(n.execute(lock)), reentry_error);
-    CHECK(sync_wait(n.execute([&](int&) { return n.try_execute([](int&) {}); })) == false);
+    bool entered = false;
+    const auto body = [&entered](int&) { entered = true; };
+    const auto asks = [&entered](const int&) { return entered = true; };
+    const auto dependency = []() -> task<> { co_return; };
+    const auto is_refused = [&n](auto again) {
+      CHECK_THROWS_AS(sync_wait(n.execute(again)), reentry_error);
+    };
+    is_refused([&](int&) -> task<> { co_await n.execute(body); });
+    is_refused([&](int&) -> task<> { co_await n.execute(after(dependency()), body); });
+    is_refused([&](int&) -> task<> { co_await n.execute_when(asks, body); });
+    is_refused([&](int&) { n.execute_blocking(body); });
+    is_refused([&](int&) -> task<> { co_await n.lock(); });
+    CHECK(sync_wait(n.execute([&](int&) { return n.try_execute(body); })) == false);
+    CHECK_FALSE(entered);
   }
 }
