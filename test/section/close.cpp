@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,15 +64,23 @@ TEST_SUITE("section") {
 
   TEST_CASE("close: refuses every kind of new request") {
     critical_section cs{"shut"};
+    critical_section open;
     sync_wait(cs.close());
+    bool asked = false;
+    const auto asks = [&asked] { return asked = true; };
     CHECK_THROWS_AS(sync_wait(cs.execute([] {})), section_closed);
     CHECK_THROWS_AS(sync_wait(cs.execute([]() -> task<> { co_return; })), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.execute(after(open.submit([] {})), [] {})), section_closed);
+    CHECK_THROWS_AS(sync_wait(cs.execute_when(asks, [] {})), section_closed);
+    CHECK_THROWS_AS(cs.execute_blocking([] {}), section_closed);
+    CHECK_THROWS_AS(sync_wait(execute(std::tie(open, cs), [] {})), section_closed);
     CHECK_THROWS_AS(sync_wait(cs.lock()), section_closed);
     CHECK_THROWS_AS(cs.post([] {}), section_closed);
     CHECK_THROWS_AS(cs.try_lock(), section_closed);
     CHECK_THROWS_AS(cs.try_execute([] {}), section_closed);
     CHECK_THROWS_AS(sync_wait(cs.submit([] {})), section_closed);
-    CHECK(cs.statistics().refused == 7);
+    CHECK(cs.statistics().refused == 11);
+    CHECK_FALSE(asked);
     CHECK(cs.statistics().executions == 0);
   }
 
