@@ -3,8 +3,8 @@
 // What is enqueued is a host function on a GPU, so it calls nothing of CUDA's.
 
 #include "device/device_under_test.hpp"
-#include "support/child_process.hpp"
 #include "support/coroutine_types.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
@@ -860,13 +860,7 @@ TEST_SUITE("device") {
   // --- contract breaks: on the host, where no thread is needed for them, but every device has these awaiters --
 
   TEST_CASE("completion: awaiting one twice, or one that was moved from, aborts") {
-    const auto check_dies = [](auto f) {
-      const support::child_end end = support::in_child(f);
-      INFO(end.said);
-      CHECK(end.aborted);
-      CHECK(end.one_line());
-      CHECK(end.says("a wait for a device is"));
-    };
+    const auto check_dies = [](auto f) { support::check_dies(f, "a wait for a device is"); };
     check_dies([] { await_twice(event().operator co_await()); });
     check_dies([] { await_moved_from(event().operator co_await()); });
     check_dies([] {
@@ -886,7 +880,7 @@ TEST_SUITE("device") {
   }
 
   TEST_CASE("completion: destroying a coroutine that waits for a device aborts") {
-    const support::child_end end = support::in_child([] {
+    const auto child = [] {
       manual_executor m;
       stream s(device::host(), {.executor = m});
       bool over = false;
@@ -894,11 +888,8 @@ TEST_SUITE("device") {
       std::optional<foreign> f;
       run_on(l, [&] { f.emplace(await_in_foreign(s.completion(), over)); });
       f.reset();
-    });
-    INFO(end.said);
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("while it waits for a device"));
+    };
+    support::check_dies(child, "while it waits for a device");
   }
 
   TEST_CASE("completion: its awaiter is movable and no copy") {

@@ -1,6 +1,7 @@
 // sections.cpp - device executions: when the section is handed on, who waits for the tail, what is refused.
 
-#include "support/child_process.hpp"
+#include "support/dies.hpp"
+#include "support/hold.hpp"
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
 
@@ -333,7 +334,7 @@ TEST_CASE("the caller of the last execution may end the section and the stream")
 }
 
 TEST_CASE("a section that is destroyed while its tail is pending is a contract break") {
-  const auto died = support::in_child([] {
+  const auto child = [] {
     support::loop l;
     by_hand d;
     auto cs = std::make_unique<critical_section>(on_host("weights"));
@@ -342,9 +343,8 @@ TEST_CASE("a section that is destroyed while its tail is pending is a contract b
     scope.spawn(run_noting(*cs, d, done, 1));
     l.run();
     cs.reset();
-  });
-  CHECK(died.aborted);
-  CHECK(died.says("weights"));
+  };
+  support::check_dies(child, "weights");
 }
 
 TEST_CASE("submit: submitted tells when the work has its place, and streams can wait for it") {

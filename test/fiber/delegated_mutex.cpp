@@ -1,6 +1,6 @@
 // delegated_mutex.cpp - a section behind std::scoped_lock: in fibers, and on plain threads.
 
-#include "support/child_process.hpp"
+#include "support/dies.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
@@ -375,8 +375,8 @@ TEST_SUITE("fiber") {
   }
 
   TEST_CASE("delegated_mutex: what breaks the contract says so in one line") {
-    const auto breaks = [](auto code) {
-      return support::in_child([&] {
+    const auto check_breaks = [](auto code, const char* what) {
+      const auto child = [&] {
         loop on;
         critical_section a{"a"};
         critical_section b{"b"};
@@ -384,25 +384,24 @@ TEST_SUITE("fiber") {
         delegated_mutex mb{b};
         auto f = spawn_fiber(on, [&] { code(ma, mb); }, named("f"));
         on.run();
-      });
+      };
+      support::check_dies(child, what);
     };
     SUBCASE("out of order") {
-      const auto end = breaks([](delegated_mutex& a, delegated_mutex& b) {
-        a.lock();
-        b.lock();
-        a.unlock();
-      });
-      CHECK(end.aborted);
-      CHECK(end.one_line());
-      CHECK(end.says("section \"a\": a delegated_mutex is unlocked before another one"));
+      check_breaks(
+          [](delegated_mutex& a, delegated_mutex& b) {
+            a.lock();
+            b.lock();
+            a.unlock();
+          },
+          "section \"a\": a delegated_mutex is unlocked before another one");
     }
     SUBCASE("not locked") {
-      const auto end = breaks([](delegated_mutex& a, delegated_mutex&) { a.unlock(); });
-      CHECK(end.aborted);
-      CHECK(end.says("unlocked by who has not locked it"));
+      check_breaks([](delegated_mutex& a, delegated_mutex&) { a.unlock(); },
+                   "section \"a\": a delegated_mutex is unlocked by who has not locked it");
     }
     SUBCASE("by another fiber") {
-      const auto end = support::in_child([] {
+      const auto child = [] {
         loop on;
         critical_section cs{"cs"};
         delegated_mutex m{cs};
@@ -412,9 +411,8 @@ TEST_SUITE("fiber") {
         });
         auto unlocks = spawn_fiber(on, [&] { m.unlock(); });
         on.run();
-      });
-      CHECK(end.aborted);
-      CHECK(end.says("unlocked by who has not locked it"));
+      };
+      support::check_dies(child, "unlocked by who has not locked it");
     }
     SUBCASE("by another thread") {
       critical_section cs{"cs"};
@@ -428,25 +426,22 @@ TEST_SUITE("fiber") {
         m.unlock();
       });
       locked.wait();
-      const auto end = support::in_child([&] { m.unlock(); });
+      support::check_dies([&] { m.unlock(); },
+                          "section \"cs\": a delegated_mutex is unlocked by who has not locked it");
       told.count_down();
       locks.join();
-      CHECK(end.aborted);
-      CHECK(end.says("section \"cs\": a delegated_mutex is unlocked by who has not locked it"));
     }
     SUBCASE("never unlocked") {
-      const auto end = breaks([](delegated_mutex&, delegated_mutex& b) { b.lock(); });
-      CHECK(end.aborted);
-      CHECK(end.says("section \"b\": a fiber ends while it holds a delegated_mutex"));
+      check_breaks([](delegated_mutex&, delegated_mutex& b) { b.lock(); },
+                   "section \"b\": a fiber ends while it holds a delegated_mutex");
     }
     SUBCASE("destroyed while a thread holds it") {
-      const auto end = support::in_child([] {
+      const auto child = [] {
         critical_section cs{"cs"};
         delegated_mutex m{cs};
         m.lock();
-      });
-      CHECK(end.aborted);
-      CHECK(end.says("destroyed while a thread holds it"));
+      };
+      support::check_dies(child, "destroyed while a thread holds it");
     }
   }
 }

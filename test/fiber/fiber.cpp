@@ -1,6 +1,6 @@
 // fiber.cpp - what a fiber gives back, where it runs, and how it waits.
 
-#include "support/child_process.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -489,41 +489,37 @@ TEST_SUITE("fiber") {
 
   TEST_CASE("fiber: what breaks the contract says so in one line") {
     SUBCASE("await outside a fiber") {
-      const auto end = support::in_child([] { turnstile::await(yield()); });
-      CHECK(end.aborted);
-      CHECK(end.says("turnstile::await is called outside a fiber"));
+      support::check_dies([] { turnstile::await(yield()); },
+                          "turnstile::await is called outside a fiber");
     }
     SUBCASE("await in a body that runs on a fiber's stack") {
-      const auto end = support::in_child([] {
+      const auto child = [] {
         loop on;
         critical_section cs;
         auto f = spawn_fiber(
             on, [&] { turnstile::await(cs.execute([] { turnstile::await(yield()); })); });
         on.run();
-      });
-      CHECK(end.aborted);
-      CHECK(end.says("in a body or a coroutine"));
+      };
+      support::check_dies(child, "in a body or a coroutine");
     }
     SUBCASE("a wait while a variable is changed") {
-      const auto end = support::in_child([] {
+      const auto child = [] {
         loop on;
         variable<std::string> v{"text"};
         auto f =
             spawn_fiber(on, [&] { v.update([](std::string&) { turnstile::await(yield()); }); });
         on.run();
-      });
-      CHECK(end.aborted);
-      CHECK(end.says("while it changes a variable"));
+      };
+      support::check_dies(child, "while it changes a variable");
     }
     SUBCASE("a fiber that was moved from") {
-      const auto end = support::in_child([] {
+      const auto child = [] {
         loop on;
         auto f = spawn_fiber(on, [] {});
         auto g = std::move(f);
         static_cast<void>(f.ready());
-      });
-      CHECK(end.aborted);
-      CHECK(end.one_line());
+      };
+      support::check_dies(child, "a fiber is used that was moved from");
     }
   }
 }

@@ -1,7 +1,7 @@
 // async_scope.cpp - coroutines that nobody awaits one by one.
 
-#include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/loop.hpp"
@@ -426,25 +426,24 @@ TEST_SUITE("resume") {
   }
 
   TEST_CASE("join: awaiting one twice aborts") {
-    const support::child_end end = support::in_child([] {
-      async_scope scope;
-      support::await_twice(scope.join());
-    });
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("a join is"));
+    support::check_dies(
+        [] {
+          async_scope scope;
+          support::await_twice(scope.join());
+        },
+        "a join is");
   }
 
   TEST_CASE("scope: destroying it while its work has not ended aborts") {
-    const support::child_end end = support::in_child([] {
-      gate g;
-      std::vector<int> list;
-      auto scope = std::make_unique<async_scope>();
-      scope->spawn(step(list, g));
-      scope.reset();
-    });
-    CHECK(end.aborted);
-    CHECK(end.one_line());
+    support::check_dies(
+        [] {
+          gate g;
+          std::vector<int> list;
+          auto scope = std::make_unique<async_scope>();
+          scope->spawn(step(list, g));
+          scope.reset();
+        },
+        "an async_scope is destroyed while its work has not ended");
   }
 
   TEST_CASE(

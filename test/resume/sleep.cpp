@@ -1,6 +1,6 @@
 // sleep.cpp - coroutines that wait for a time: when and where they go on, and how they are stopped.
 
-#include "support/child_process.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/loop.hpp"
 #include "support/stoppable.hpp"
@@ -260,29 +260,20 @@ TEST_SUITE("resume") {
   }
 
   TEST_CASE("sleep: awaiting one twice, or one that was moved from, aborts") {
-    const auto check_dies = [](auto f) {
-      const support::child_end end = support::in_child(f);
-      INFO(end.said);
-      CHECK(end.aborted);
-      CHECK(end.one_line());
-      CHECK(end.says("a sleep is"));
-    };
-    check_dies([] { await_twice(sleep_for(0s)); });
-    check_dies([] { await_moved_from(sleep_for(0s)); });
+    support::check_dies([] { await_twice(sleep_for(0s)); }, "a sleep is");
+    support::check_dies([] { await_moved_from(sleep_for(0s)); }, "a sleep is");
   }
 
   TEST_CASE("sleep: destroying a coroutine that sleeps aborts") {
-    const support::child_end end = support::in_child([] {
+    const auto child = [] {
       const manual_clock clock;
       loop l;
       bool over = false;
       std::optional<foreign> f;
       run_on(l, [&] { f.emplace(await_in_foreign(sleep_for(1s), over)); });
       f.reset();
-    });
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("sleeps"));
+    };
+    support::check_dies(child, "sleeps");
   }
 
   TEST_CASE("sleep: the awaiter is movable and no copy") {

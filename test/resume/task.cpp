@@ -1,7 +1,7 @@
 // task.cpp - coroutines that start when they are awaited.
 
-#include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/stack_meter.hpp"
@@ -257,20 +257,20 @@ TEST_SUITE("resume") {
   }
 
   TEST_CASE("task: awaiting one twice, or one that was moved from, aborts") {
-    const support::child_end twice = support::in_child([] {
-      sync_wait([](task<int> t) -> task<> {
-        co_await std::move(t);
-        co_await std::move(t);
-      }(number(1)));
-    });
-    CHECK(twice.aborted);
-    CHECK(twice.one_line());
-    const support::child_end moved = support::in_child([] {
-      task<int> t = number(1);
-      const task<int> other = std::move(t);
-      sync_wait(std::move(t));
-    });
-    CHECK(moved.aborted);
-    CHECK(moved.one_line());
+    support::check_dies(
+        [] {
+          sync_wait([](task<int> t) -> task<> {
+            co_await std::move(t);
+            co_await std::move(t);
+          }(number(1)));
+        },
+        "a task is awaited twice");
+    support::check_dies(
+        [] {
+          task<int> t = number(1);
+          const task<int> other = std::move(t);
+          sync_wait(std::move(t));
+        },
+        "a task is awaited that was moved from");
   }
 }

@@ -1,7 +1,7 @@
 // yield.cpp - letting others run, and running something elsewhere.
 
-#include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/loop.hpp"
@@ -31,15 +31,6 @@ task<> take_turns(std::vector<int>& list, int id) {
 }
 
 task<bool> is_here(loop& l) { co_return l.here(); }
-
-template <class F>
-void check_dies(F f, const char* of_what) {
-  const support::child_end end = support::in_child(f);
-  INFO(end.said);
-  CHECK(end.aborted);
-  CHECK(end.one_line());
-  CHECK(end.says(of_what));
-}
 
 // Begins to await `a` on `l`, and ends the coroutine once `so_far` has run.
 template <class A, class F>
@@ -162,12 +153,12 @@ TEST_SUITE("resume") {
       support::run_on(l, [&] { f.emplace(use(schedule_on(l, is_here(l)))); });
       l.run();
     };
-    check_dies([] { support::await_twice(yield()); }, misused_yield);
-    check_dies([] { support::await_moved_from(yield()); }, misused_yield);
-    check_dies([&] { on_loop([](auto a) { return support::await_twice(std::move(a)); }); },
-               misused);
-    check_dies([&] { on_loop([](auto a) { return support::await_moved_from(std::move(a)); }); },
-               misused);
+    support::check_dies([] { support::await_twice(yield()); }, misused_yield);
+    support::check_dies([] { support::await_moved_from(yield()); }, misused_yield);
+    support::check_dies([&] { on_loop([](auto a) { return support::await_twice(std::move(a)); }); },
+                        misused);
+    support::check_dies(
+        [&] { on_loop([](auto a) { return support::await_moved_from(std::move(a)); }); }, misused);
   }
 
   TEST_CASE("schedule_on: nowhere is refused at once") {
@@ -176,20 +167,20 @@ TEST_SUITE("resume") {
 
   TEST_CASE("yield and schedule_on: destroying a coroutine that is in a queue aborts") {
     const char* const queued = "in a queue";
-    check_dies(
+    support::check_dies(
         [] {
           loop l;
           destroy_amid(l, yield(), [] {});
         },
         queued);
-    check_dies(
+    support::check_dies(
         [] {
           loop l;
           loop away;
           destroy_amid(l, schedule_on(away, is_here(away)), [] {});
         },
         queued);
-    check_dies(
+    support::check_dies(
         [] {
           loop l;
           loop away;

@@ -1,6 +1,6 @@
 // contract.cpp - breaking the contract of a section: one line with its name, then abort.
 
-#include "support/child_process.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -33,15 +33,11 @@ namespace {
 // `f` is given a section called "accounts" that it may do anything to.
 template <class F>
 void check_dies(F f, const char* place = "contract.cpp") {
-  const support::child_end end = support::in_child([&] {
+  const auto child = [&] {
     auto cs = std::make_unique<critical_section>("accounts");
     f(cs);
-  });
-  INFO(end.said);
-  CHECK(end.aborted);
-  CHECK(end.one_line());
-  CHECK(end.says("accounts"));
-  CHECK(end.says(place));
+  };
+  support::check_dies(child, "accounts", place);
 }
 
 using owned = std::unique_ptr<critical_section>;
@@ -112,14 +108,13 @@ TEST_SUITE("section") {
   }
 
   TEST_CASE("destroying an unnamed section in use names it by its number") {
-    const support::child_end end = support::in_child([] {
-      std::optional<critical_section> cs(std::in_place);
-      section_guard g = support::hold(*cs);
-      cs.reset();
-    });
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("section #"));
+    support::check_dies(
+        [] {
+          std::optional<critical_section> cs(std::in_place);
+          section_guard g = support::hold(*cs);
+          cs.reset();
+        },
+        "section #");
   }
 
   TEST_CASE("awaiting an execution twice aborts") {
@@ -461,7 +456,7 @@ TEST_SUITE("section") {
   }
 
   TEST_CASE("contract: destroying a coroutine that has had its turn and lets others go first") {
-    const support::child_end end = support::in_child([] {
+    const auto child = [] {
       critical_section cs;
       support::loop l;
       support::run_on(l, [&cs] {
@@ -470,16 +465,12 @@ TEST_SUITE("section") {
           for (;;) co_await x.execute([] {});
         }(cs);
       });
-    });
-    INFO(end.said);
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("a coroutine is destroyed while it waits"));
-    CHECK(end.says("contract.cpp"));
+    };
+    support::check_dies(child, "a coroutine is destroyed while it waits", "contract.cpp");
   }
 
   TEST_CASE("contract: destroying a coroutine whose fork has not begun") {
-    const support::child_end end = support::in_child([] {
+    const auto child = [] {
       gate never;
       bool over = false;
       support::loop l;
@@ -488,10 +479,7 @@ TEST_SUITE("section") {
         const auto wait = [](gate& g) -> task<> { co_await g; };
         const foreign waits = await_in_foreign(when_all(fork(nothing()), wait(never)), over);
       });
-    });
-    INFO(end.said);
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("what it has forked"));
+    };
+    support::check_dies(child, "what it has forked");
   }
 }

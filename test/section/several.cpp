@@ -1,7 +1,7 @@
 // several.cpp - executions that are part of several sections at once.
 
-#include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -616,20 +616,24 @@ TEST_SUITE("section") {
   }
 
   TEST_CASE("several: destroying a coroutine that waits is reported, and so is awaiting twice") {
-    CHECK(support::in_child([] {
-            critical_section a{"first"};
-            critical_section b{"second"};
-            const section_guard busy = support::hold(b);
-            bool over = false;
-            const foreign f = support::await_in_foreign(execute(std::tie(a, b), [] {}), over);
-          }).says("section \"second\": a coroutine is destroyed while it waits"));
-    CHECK(support::in_child([] {
-            critical_section a{"first"};
-            critical_section b{"second"};
-            auto twice = execute(std::tie(a, b), [] {});
-            sync_wait(std::move(twice));
-            sync_wait(std::move(twice));
-          }).says("an execution is awaited twice"));
+    support::check_dies(
+        [] {
+          critical_section a{"first"};
+          critical_section b{"second"};
+          const section_guard busy = support::hold(b);
+          bool over = false;
+          const foreign f = support::await_in_foreign(execute(std::tie(a, b), [] {}), over);
+        },
+        "section \"second\": a coroutine is destroyed while it waits");
+    support::check_dies(
+        [] {
+          critical_section a{"first"};
+          critical_section b{"second"};
+          auto twice = execute(std::tie(a, b), [] {});
+          sync_wait(std::move(twice));
+          sync_wait(std::move(twice));
+        },
+        "an execution is awaited twice");
   }
 
   TEST_CASE("several: re-entry of any of them is told before that all around has been stopped") {

@@ -2,6 +2,7 @@
 
 #include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -197,7 +198,7 @@ TEST_SUITE("section") {
   }
 
   TEST_CASE("handle: one that is awaited is not to be let go of") {
-    const support::child_end end = support::in_child([] {
+    const auto child = [] {
       critical_section cs{"awaited"};
       support::loop l;
       const section_guard busy = support::hold(cs);
@@ -207,10 +208,9 @@ TEST_SUITE("section") {
       scope.spawn(wait());
       l.run();
       handle = cs.submit([] {});
-    });
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("section \"awaited\": an execution_handle is destroyed while it is awaited"));
+    };
+    support::check_dies(
+        child, "section \"awaited\": an execution_handle is destroyed while it is awaited");
   }
 
   TEST_CASE("an error nobody takes is told in one line, whatever it says") {

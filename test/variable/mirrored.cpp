@@ -1,6 +1,6 @@
 // mirrored.cpp - replicas that write together.
 
-#include "support/child_process.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/loop.hpp"
 
@@ -328,14 +328,12 @@ TEST_SUITE("variable") {
   }
 
   TEST_CASE("mirrored: ending it while a replica waits is a broken contract") {
-    const auto end = support::in_child([] {
+    const auto child = [] {
       std::optional<snapshot<int>> got;
       auto m = std::make_unique<mirrored<int>>(2, 0, aggregation::sum);
       const foreign waits = await_write(m->assign(0, 1), got);
       m.reset();
-    });
-    CHECK(end.aborted);
-    CHECK(end.one_line());
-    CHECK(end.says("a mirrored value is destroyed while a replica waits for others"));
+    };
+    support::check_dies(child, "a mirrored value is destroyed while a replica waits for others");
   }
 }

@@ -1,7 +1,7 @@
 // ordered_scope.cpp - bodies that wait for what conflicts, and for nothing else.
 
-#include "support/child_process.hpp"
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/loop.hpp"
@@ -280,13 +280,12 @@ TEST_SUITE("variable") {
   }
 
   TEST_CASE("ordered_scope: ending it while its bodies run is a broken contract") {
-    const auto end = support::in_child([] {
+    const auto child = [] {
       variable<int> v(0);
       gate g;
       ordered_scope s;
       s.add(writes(v), [&]() -> task<> { co_await g; });
-    });
-    CHECK(end.aborted);
-    CHECK(end.says("an ordered_scope is destroyed while its bodies have not ended"));
+    };
+    support::check_dies(child, "an ordered_scope is destroyed while its bodies have not ended");
   }
 }
