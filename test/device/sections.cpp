@@ -367,6 +367,19 @@ TEST_CASE("submit: submitted tells when the work has its place, and streams can 
   sync_wait(handle);
 }
 
+TEST_CASE("submit: a stream that is to wait for what is not submitted yet is a contract break") {
+  const auto child = [] {
+    by_hand d;
+    by_hand other;
+    critical_section cs(on_host("weights"));
+    ints done;
+    const section_guard busy = support::hold(cs);
+    auto handle = cs.submit(noting(done, 1), {.on = &d.s});
+    handle.wait_on(other.s);
+  };
+  support::check_dies(child, "section \"weights\": a stream is to wait for work", "sections.cpp");
+}
+
 TEST_CASE("submit and post: a handle gives the value, an error nobody takes is told") {
   critical_section cs(on_host());
   auto gives = [](stream& s) {

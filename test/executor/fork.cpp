@@ -1,6 +1,8 @@
 // fork.cpp - what runs beside what forks it.
 
 #include "support/counted.hpp"
+#include "support/dies.hpp"
+#include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/stack_meter.hpp"
@@ -404,6 +406,15 @@ TEST_SUITE("executor") {
         }(pool, first, second, next, last)));
     ran.wait();
     CHECK(o.ids() == std::vector<int>{3, 1, 2, 4});
+  }
+
+  TEST_CASE("fork: awaiting one twice, or one that was moved from, aborts") {
+    const auto make = [] { return fork([]() -> task<> { co_return; }()); };
+    support::check_dies([&] { support::await_twice(make()); }, "a task is awaited");
+    support::check_dies([&] { support::await_moved_from(make()); }, "a task is awaited");
+    const auto make_two = [&] { return when_all(make(), make()); };
+    support::check_dies([&] { support::await_twice(make_two()); }, "a task is awaited");
+    support::check_dies([&] { support::await_moved_from(make_two()); }, "a task is awaited");
   }
 
   TEST_CASE(

@@ -434,6 +434,20 @@ TEST_SUITE("resume") {
         "a join is");
   }
 
+  TEST_CASE("join: destroying a coroutine that waits in it aborts") {
+    const auto child = [] {
+      gate g;
+      std::vector<int> list;
+      bool over = false;
+      async_scope scope;
+      scope.spawn(step(list, g));
+      {
+        const foreign f = support::await_in_foreign(scope.join(), over);
+      }
+    };
+    support::check_dies(child, "a coroutine is destroyed while it waits in join");
+  }
+
   TEST_CASE("scope: destroying it while its work has not ended aborts") {
     support::check_dies(
         [] {

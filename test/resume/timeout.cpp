@@ -1,6 +1,7 @@
 // timeout.cpp - something that is given a limited time.
 
 #include "support/counted.hpp"
+#include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 
@@ -237,5 +238,18 @@ TEST_SUITE("resume") {
       CHECK(sync_wait(whole()) == 3);
     }
     CHECK(counted::alive() == 0);
+  }
+
+  TEST_CASE("timeout: awaiting one twice, or one that was moved from, aborts") {
+    const auto make = [] { return timeout(number(1), 1h); };
+    const auto check = [&](auto await) {
+      const auto child = [&] {
+        const manual_clock clock;
+        await(make());
+      };
+      support::check_dies(child, "a task is awaited");
+    };
+    check([](auto t) { support::await_twice(std::move(t)); });
+    check([](auto t) { support::await_moved_from(std::move(t)); });
   }
 }

@@ -343,4 +343,17 @@ TEST_SUITE("resume") {
     check([&] { return when_all(numbers(2)); }, "a when_all is");
     check([&] { return when_all(numbers(0)); }, "a when_all is");
   }
+
+  TEST_CASE("when_any, when_all: awaiting some by name twice, or what was moved from, aborts") {
+    // Each child is a task, of its own or made for it.
+    const auto check = [](auto make) {
+      support::check_dies([&] { support::await_twice(make()); }, "a task is awaited");
+      support::check_dies([&] { support::await_moved_from(make()); }, "a task is awaited");
+    };
+    critical_section cs;
+    check([] { return when_any(number(1), number(2)); });
+    check([] { return when_all(number(1), number(2)); });
+    check([&] { return when_any(cs.execute([] {}), number(2)); });
+    check([&] { return when_all(cs.execute([] {}), number(2)); });
+  }
 }

@@ -316,6 +316,32 @@ TEST_SUITE("section") {
     check_dies([](owned& cs) { await_moved_from(cs->execute_when([] { return true; }, [] {})); });
   }
 
+  TEST_CASE("awaiting an execution after others twice, or one that was moved from, aborts") {
+    const auto make = [](critical_section& cs) {
+      return cs.execute(after([]() -> task<int> { co_return 1; }()), [](int n) { return n; });
+    };
+    const auto check = [&](auto await) {
+      const auto child = [&] {
+        critical_section cs;
+        await(make(cs));
+      };
+      support::check_dies(child, "a task is awaited");
+    };
+    check([](auto t) { await_twice(std::move(t)); });
+    check([](auto t) { await_moved_from(std::move(t)); });
+  }
+
+  TEST_CASE("destroying a coroutine whose execution after others waits aborts") {
+    check_dies([](owned& cs) {
+      section_guard g = support::hold(*cs);
+      bool over = false;
+      {
+        const foreign f =
+            await_in_foreign(cs->execute(after([]() -> task<> { co_return; }()), [] {}), over);
+      }
+    });
+  }
+
   TEST_CASE("awaiting an execution again that was withdrawn aborts") {
     check_dies([](owned& cs) {
       std::stop_source stop;
