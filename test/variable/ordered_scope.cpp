@@ -14,6 +14,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,13 +38,24 @@ auto note(std::string& log, char name) {
   return [&log, name] { log += name; };
 }
 
+// A variable or a resource.
+template <class T>
+T made() {
+  if constexpr (std::is_same_v<T, resource>) {
+    return T();
+  } else {
+    return T(0);
+  }
+}
+
 [[noreturn]] void refuse() { throw std::runtime_error("as planned"); }
 
 }  // namespace
 
 TEST_SUITE("variable") {
-  TEST_CASE("ordered_scope: a read waits for the last write, and reads run side by side") {
-    variable<int> v(0);
+  TEST_CASE_TEMPLATE("ordered_scope: a read waits for the last write, and reads run side by side",
+                     T, variable<int>, resource) {
+    T v = made<T>();
     gate written;
     gate read;
     std::string log;
@@ -58,8 +70,9 @@ TEST_SUITE("variable") {
     sync_wait(s.join());
   }
 
-  TEST_CASE("ordered_scope: a write waits for the reads before it, and for the last write") {
-    variable<int> v(0);
+  TEST_CASE_TEMPLATE("ordered_scope: a write waits for the reads before it, and for the last write",
+                     T, variable<int>, resource) {
+    T v = made<T>();
     gate first;
     gate second;
     gate third;
@@ -95,6 +108,40 @@ TEST_SUITE("variable") {
     CHECK(log == "abcf");
     g.open();
     CHECK(log == "abcfde");
+    sync_wait(s.join());
+  }
+
+  TEST_CASE("ordered_scope: resources are told apart, and from variables") {
+    resource a;
+    resource b;
+    variable<int> v(0);
+    gate g;
+    std::string log;
+    ordered_scope s;
+    s.add(writes(a), wait_at(g, log, 'a'));
+    s.add(writes(b, v), note(log, 'b'));
+    s.add(reads(v) | reads(a), note(log, 'c'));
+    s.add(writes(v), note(log, 'd'));
+    CHECK(log == "ab");
+    g.open();
+    CHECK(log == "abcd");
+    sync_wait(s.join());
+  }
+
+  TEST_CASE("ordered_scope: an empty list of accesses waits for nothing, nor anything for it") {
+    resource r;
+    gate first;
+    gate second;
+    std::string log;
+    ordered_scope s;
+    s.add(access_list() | writes(r) | access_list(), wait_at(first, log, 'w'));
+    s.add(access_list() | access_list(), wait_at(second, log, 'a'));
+    s.add({}, note(log, 'b'));
+    s.add(reads(r), note(log, 'r'));
+    CHECK(log == "wab");
+    first.open();
+    CHECK(log == "wabr");
+    second.open();
     sync_wait(s.join());
   }
 
