@@ -26,8 +26,8 @@ namespace turnstile {
 ///            which unlocks the first one first. Nest them
 /// Order      the section's; no barging
 /// Memory     what the holder wrote is seen by every later body of the section
-/// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among them;
-///            bad_alloc
+/// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among them.
+///            try_lock: section_closed and device_error, as critical_section::try_lock. Both: bad_alloc
 /// Cancel     a wait in lock ends with the fiber's stop, or the when_any, timeout or scope around
 /// Lifetime   the section outlives the mutex; several mutexes over one section are one lock. Nested locks
 ///            of different sections have no limit; from the second at a time on each allocates

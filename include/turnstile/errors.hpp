@@ -142,6 +142,7 @@ class deadline_exceeded : public std::runtime_error {
 /// The default, also set by null, prints one line to stderr.
 ///
 /// Threads    from any thread; the handler is called on whichever thread ran the body
+/// Throws     nothing. A handler that throws ends the program, by std::terminate
 void on_unobserved_error(void (*handler)(std::exception_ptr, std::string_view section,
                                          std::source_location where)) noexcept;
 

@@ -258,6 +258,8 @@ TEST_SUITE("fiber") {
     });
     on.run();
     sync_wait(std::move(closed));
+    CHECK_THROWS_AS(m.lock(), section_closed);
+    CHECK_THROWS_AS(m.try_lock(), section_closed);
   }
 
   TEST_CASE("delegated_mutex: a stop ends the wait in lock, and nothing is held") {

@@ -11,11 +11,16 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <doctest/doctest.h>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -327,5 +332,26 @@ TEST_SUITE("section") {
     CHECK(said.says("accounts"));
     CHECK(said.says("overdrawn"));
     CHECK(said.says("submit.cpp"));
+  }
+
+  TEST_CASE("on_unobserved_error: a handler that throws ends the program") {
+    const support::child_end end = support::in_child([] {
+      std::set_terminate([] {
+        std::fputs("terminated\n", stderr);
+        std::abort();
+      });
+      on_unobserved_error([](std::exception_ptr error, std::string_view, std::source_location) {
+        std::rethrow_exception(std::move(error));
+      });
+      manual_executor jobs;
+      critical_section cs({.executor = jobs});
+      cs.post([] { throw std::runtime_error("overdrawn"); });
+      try {
+        jobs.run();
+      } catch (const std::runtime_error&) {
+      }
+    });
+    CHECK(end.aborted);
+    CHECK(end.said == "terminated\n");
   }
 }
