@@ -91,6 +91,10 @@ struct world {
   std::atomic<long> withdrawn{0};
   std::atomic<long> late{0};
   std::atomic<long> wrong{0};  // a cancellation without a stop, or somebody else's error
+  // Of scopes: what came out, and how often it had to be chosen.
+  std::atomic<long> causes{0};
+  std::atomic<long> cancellations{0};
+  std::atomic<long> both{0};
 
   world() {
     endless.spawn([](support::gate& g) -> task<> { co_await g; }(end));
@@ -173,17 +177,45 @@ void alone(world& w, const node& n) {
   }
 }
 
-// Somebody stops them from outside meanwhile, or the first error does.
+// How the trees of a scope ended.
+struct endings {
+  std::atomic<int> failed{0};
+  std::atomic<int> cancelled{0};
+};
+
+task<> counted(world& w, const node& n, endings& all) {
+  try {
+    co_await there(w, n);
+  } catch (const operation_cancelled&) {
+    ++all.cancelled;
+    throw;
+  } catch (...) {
+    ++all.failed;
+    throw;
+  }
+}
+
+// Somebody stops them from outside meanwhile, or the first error does. A cancellation comes out only if
+// nothing else does, and nothing at all only if no tree threw.
 void in_a_scope(world& w, dice& d, std::vector<node>& trees) {
+  endings all;
   async_scope scope{{.fail_fast = d.one_in(2), .executor = w.pool}};
-  for (const node& n : trees) scope.spawn(there(w, n));
+  for (const node& n : trees) scope.spawn(counted(w, n, all));
   scope.request_stop();
+  const auto note = [&w](bool right, std::atomic<long>& came_out) {
+    ++(right ? came_out : w.wrong);
+  };
   try {
     sync_wait(scope.join());
-  } catch (const planned&) {
-  } catch (const deadline_exceeded&) {
+    if (all.failed != 0 || all.cancelled != 0) ++w.wrong;
   } catch (const operation_cancelled&) {
+    note(all.failed == 0 && all.cancelled != 0, w.cancellations);
+  } catch (const planned&) {
+    note(all.failed != 0, w.causes);
+  } catch (const deadline_exceeded&) {
+    note(all.failed != 0, w.causes);
   }
+  if (all.failed != 0 && all.cancelled != 0) ++w.both;
 }
 
 void work(world& w, std::uint32_t who) {
@@ -205,11 +237,16 @@ TEST_SUITE("stress") {
   TEST_CASE("control: trees end, every node once, and the cause comes out") {
     world w;
     stress::together(3, [&w](int who) { work(w, static_cast<std::uint32_t>(who)); });
-    std::printf("%ld nodes, %ld withdrawn, %ld late\n", w.started.load(), w.withdrawn.load(),
-                w.late.load());
+    std::printf(
+        "%ld nodes, %ld withdrawn, %ld late; of scopes %ld causes, %ld cancellations, %ld both\n",
+        w.started.load(), w.withdrawn.load(), w.late.load(), w.causes.load(),
+        w.cancellations.load(), w.both.load());
     CHECK(w.started == w.ended);
     CHECK(w.wrong == 0);
     CHECK(w.withdrawn > 0);
     CHECK(w.late > 0);
+    CHECK(w.causes > 0);
+    CHECK(w.cancellations > 0);
+    CHECK(w.both > 0);
   }
 }
