@@ -1,15 +1,23 @@
-// claims.cpp - many sections claim and end, and resources with them: no conflict is missed, nothing stays.
+// claims.cpp - many sections claim and end, and resources with them: no conflict is missed, nobody is refused
+// without one, nothing stays.
 
 #include "stress/crew.hpp"
 #include "stress/dice.hpp"
 
 #include <turnstile/turnstile.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
@@ -20,49 +28,31 @@ namespace {
 constexpr int threads = 4;
 constexpr std::size_t objects = 6;
 
-// Who runs bodies on one thing: at most one section, or any number that only read.
-class used {
- public:
-  void come(bool exclusive) {
-    const int before = users_.fetch_add(exclusive ? one_writer : 1);
-    if (exclusive ? before != 0 : before >= one_writer) wrong_.store(true);
-  }
-  void go(bool exclusive) { users_.fetch_sub(exclusive ? one_writer : 1); }
-  bool wrong() const { return wrong_.load(); }
-
- private:
-  static constexpr int one_writer = 1000;
-
-  std::atomic<int> users_{0};
-  std::atomic<bool> wrong_{false};
-};
-
 // Each has a resource beside it, or is known by its address.
-struct thing : used {
+struct thing {
   resource beside;
 };
+using things = std::array<thing, objects>;
+using some = std::vector<std::size_t>;  // by their places in `things`, each once
 
 resource_ref reference(const thing& t, std::size_t i) {
   return i % 2 == 0 ? resource_ref(t.beside) : resource_of(t);
 }
 
-using things = std::array<thing, objects>;
-
-bool try_to_use(critical_section& cs, things& all, dice& d, bool exclusive) {
-  std::vector<std::size_t> which;
-  std::vector<resource_ref> uses;
+some pick(dice& d) {
+  some which;
   for (std::size_t n = 1 + d.below(3); n != 0; --n) {
     const std::size_t i = d.below(objects);
-    bool there = false;
-    for (const std::size_t seen : which) there = there || seen == i;
-    if (there) continue;
-    which.push_back(i);
-    uses.push_back(reference(all[i], i));
+    if (std::ranges::find(which, i) == which.end()) which.push_back(i);
   }
-  const auto body = [&] {
-    for (const std::size_t i : which) all[i].come(exclusive);
-    for (const std::size_t i : which) all[i].go(exclusive);
-  };
+  return which;
+}
+
+template <class Body>
+bool try_to_use(critical_section& cs, const things& all, const some& which, bool exclusive,
+                Body body) {
+  std::vector<resource_ref> uses;
+  for (const std::size_t i : which) uses.push_back(reference(all[i], i));
   try {
     sync_wait(cs.execute(std::ref(body), {.uses = std::span<const resource_ref>(uses),
                                           .exclusive_resource_access = exclusive}));
@@ -72,29 +62,134 @@ bool try_to_use(critical_section& cs, things& all, dice& d, bool exclusive) {
   return true;
 }
 
+// One clock for all threads: what has the smaller number did not come later.
+using tick = std::uint64_t;
+tick now() {
+  static std::atomic<tick> ticks{0};
+  return ticks.fetch_add(1);
+}
+
+// A section's use of one thing. The claim was made between `asked` and `got`, and ended with the section,
+// between `ends` and `gone`.
+struct use {
+  bool exclusive;
+  tick asked, got;
+  tick ends = 0, gone = 0;
+};
+
+struct refusal {
+  bool exclusive;
+  some which;
+  tick asked, told;
+};
+
+// What one thread saw. Its sections come one after the other, so uses of one thing are in order of time.
+struct record {
+  std::array<std::vector<use>, objects> uses;
+  std::vector<refusal> refusals;
+};
+
+void live(const things& all, record& mine, dice& d) {
+  const bool exclusive = d.one_in(3);
+  std::array<std::optional<use>, objects> claims;
+  tick ends;
+  {
+    critical_section cs;
+    for (unsigned n = d.below(4); n != 0; --n) {
+      some which = pick(d);
+      const tick asked = now();
+      const bool ran = try_to_use(cs, all, which, exclusive, [] {});
+      const tick told = now();
+      if (ran) {
+        for (const std::size_t i : which) {
+          if (!claims[i]) claims[i] = use{exclusive, asked, told};
+        }
+      } else {
+        mine.refusals.push_back({exclusive, std::move(which), asked, told});
+      }
+      if (d.one_in(4)) std::this_thread::yield();  // so that others meet its claims
+    }
+    ends = now();
+  }
+  const tick gone = now();
+  for (std::size_t i = 0; i != objects; ++i) {
+    if (!claims[i]) continue;
+    claims[i]->ends = ends;
+    claims[i]->gone = gone;
+    mine.uses[i].push_back(*claims[i]);
+  }
+}
+
+// Which of them may have been claims at some time between the two.
+std::span<const use> between(const std::vector<use>& all, tick from, tick to) {
+  const auto first = std::ranges::lower_bound(all, from, {}, &use::gone);
+  const auto last = std::ranges::lower_bound(first, all.end(), to, {}, &use::asked);
+  return {first, last};
+}
+
+struct sums {
+  int side_by_side = 0;  // on one thing at the same time, and both shared it
+  int missed = 0;        // the same, and they must not
+  int refused = 0;
+  int in_vain = 0;  // there was nobody to refuse them for
+};
+
+// Of two threads.
+void count_meetings(const record& one, const record& other, sums& total) {
+  for (std::size_t i = 0; i != objects; ++i) {
+    for (const use& a : one.uses[i]) {
+      for (const use& b : between(other.uses[i], a.got, a.ends)) {
+        if (std::max(a.got, b.got) > std::min(a.ends, b.ends)) continue;
+        ++(a.exclusive || b.exclusive ? total.missed : total.side_by_side);
+      }
+    }
+  }
+}
+
+// Whether `other` may have had a claim that was in its way.
+bool may_refuse(const record& other, const refusal& r) {
+  return std::ranges::any_of(r.which, [&](std::size_t i) {
+    return std::ranges::any_of(between(other.uses[i], r.asked, r.told),
+                               [&](const use& u) { return u.exclusive || r.exclusive; });
+  });
+}
+
+void add_up(const std::array<record, threads>& seen, sums& total) {
+  for (const record& one : seen) {
+    for (const record& other : seen) {
+      if (&one < &other) count_meetings(one, other, total);
+    }
+    for (const refusal& r : one.refusals) {
+      const auto is_in_the_way = [&](const record& other) {
+        return &other != &one && may_refuse(other, r);
+      };
+      ++total.refused;
+      if (!std::ranges::any_of(seen, is_in_the_way)) ++total.in_vain;
+    }
+  }
+}
+
 }  // namespace
 
 TEST_SUITE("stress") {
   TEST_CASE("claims: sections of several threads come, claim and go") {
-    things all;
-    const int rounds = stress::times_scale(stress::sanitized ? 1000 : 10000);
-    std::atomic<int> ran{0};
-    std::atomic<int> refused{0};
-    stress::together(threads, [&](int t) {
-      dice d(static_cast<std::uint32_t>(t) + 1);
-      for (int i = 0; i != rounds; ++i) {
-        critical_section cs;
-        const bool exclusive = d.one_in(3);
-        for (std::uint32_t n = d.below(4); n != 0; --n) {
-          (try_to_use(cs, all, d, exclusive) ? ran : refused).fetch_add(1);
-        }
-      }
-    });
-    CHECK(ran != 0);
-    CHECK(refused != 0);
+    const things all;
+    const int rounds = stress::times_scale(stress::sanitized ? 1 : 10);
+    sums total;
+    for (int round = 0; round != rounds; ++round) {
+      std::array<record, threads> seen;
+      stress::together(threads, [&](int t) {
+        dice d(static_cast<std::uint32_t>(round * threads + t));
+        for (int i = 0; i != 1000; ++i) live(all, seen[static_cast<std::size_t>(t)], d);
+      });
+      add_up(seen, total);
+    }
+    CHECK(total.missed == 0);
+    CHECK(total.in_vain == 0);
+    CHECK(total.side_by_side != 0);
+    CHECK(total.refused != 0);
     critical_section last;
     for (std::size_t i = 0; i != objects; ++i) {
-      CHECK_FALSE(all[i].wrong());
       CHECK_NOTHROW(sync_wait(last.execute([] {}, {.uses = reference(all[i], i)})));
     }
   }
@@ -104,17 +199,40 @@ TEST_SUITE("stress") {
     dice d(7);
     for (int round = 0; round != rounds; ++round) {
       std::array<critical_section, 3> sections;
-      auto all = std::make_unique<things>();
+      const auto all = std::make_unique<things>();
       const bool exclusive = d.one_in(2);
+      // For the rest of the round.
+      std::array<std::atomic<const critical_section*>, objects> owners{};
+      std::atomic<bool> conflict{false};
+      using refused = std::pair<const critical_section*, some>;
+      std::array<std::vector<refused>, threads> refusals;
       stress::together(threads, [&](int t) {
         dice mine(static_cast<std::uint32_t>(round * threads + t));
         for (int i = 0; i != 20; ++i) {
           critical_section& cs = sections[mine.below(3)];
-          if (!try_to_use(cs, *all, mine, exclusive)) REQUIRE(exclusive);
+          some which = pick(mine);
+          const auto body = [&] {
+            for (const std::size_t k : which) {
+              const critical_section* owner = nullptr;
+              if (!owners[k].compare_exchange_strong(owner, &cs) && owner != &cs && exclusive) {
+                conflict = true;
+              }
+            }
+          };
+          if (!try_to_use(cs, *all, which, exclusive, body)) {
+            refusals[static_cast<std::size_t>(t)].emplace_back(&cs, std::move(which));
+          }
         }
       });
-      for (const thing& t : *all) REQUIRE_FALSE(t.wrong());
-      all.reset();
+      REQUIRE_FALSE(conflict.load());
+      for (const auto& of_one : refusals) {
+        for (const auto& [cs, which] : of_one) {
+          REQUIRE(exclusive);
+          REQUIRE(std::ranges::any_of(which, [&, by = cs](std::size_t k) {
+            return owners[k].load() != nullptr && owners[k].load() != by;
+          }));
+        }
+      }
     }
   }
 
