@@ -553,10 +553,44 @@ TEST_SUITE("device") {
     }
     fake::fail(fake::call::memcpy_async, 1, 9);
     CHECK_THROWS_AS(s.copy(&s, &s, 1), device_error);
+    int before = l->begin_submission();
+    fake::launch(s.native_handle(), [] {}, 9);
+    CHECK(l->end_submission(before).error != nullptr);
+    fake::fail(fake::call::stream_create, 1, 9);
+    CHECK_THROWS_AS(stream(device::cuda(0)), device_error);
+    fake::fail(fake::call::stream_get_device, 1, 9);
+    CHECK_THROWS_AS(stream_access::on(detail::adopt_gpu_stream(s.native_handle())), device_error);
+    before = l->begin_submission();
+    fake::launch(s.native_handle(), [] {}, 9);
+    CHECK(l->end_submission(before).error != nullptr);
+    see_all_done();
+  }
+
+  TEST_CASE("gpu: a question that fails is not taken for an error of the next body") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    fake::launch(s.native_handle(), [] {});
+    const event asked = s.record();
+    fake::fail(fake::call::event_query, 1, 9);
+    CHECK_FALSE(asked.ready());
     const int before = l->begin_submission();
     fake::launch(s.native_handle(), [] {}, 9);
     CHECK(l->end_submission(before).error != nullptr);
     see_all_done();
+  }
+
+  TEST_CASE("gpu: whose memory it is, is known to who only adopts a stream") {
+    detail::device_of_address.store(nullptr, detail::relaxed);
+    const gpus g;
+    CUstream_st* const somebodys = fake::new_stream(1);
+    {
+      const stream s = stream_access::on(detail::adopt_gpu_stream(somebodys));
+    }
+    const bool is_known = detail::device_of_address.load(detail::relaxed) != nullptr;
+    CHECK(is_known);
+    CHECK(shut_down_devices(10s).empty());
+    CHECK(fake::table().stream_destroy(somebodys) == 0);
   }
 
   TEST_CASE("gpu: an error in a body is not lost on a body within it") {

@@ -68,6 +68,7 @@ std::exception_ptr gpu_device::failure(gpu_outcome o, const std::string& place) 
 }
 
 void gpu_device::raise(gpu_outcome o, const std::string& place) {
+  forget_last_error();
   std::rethrow_exception(failure(o, place));
 }
 

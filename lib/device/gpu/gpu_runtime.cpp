@@ -7,6 +7,7 @@
 #include "device/gpu/gpu_lane.hpp"
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/timer.hpp>
 
@@ -165,7 +166,10 @@ int device_of_stream(const gpu_api& api, CUstream_st* s) {
   const gpu_outcome o = api.stream_get_device != nullptr
                             ? gpu_outcome{api.stream_get_device(s, &index), "cudaStreamGetDevice"}
                             : gpu_outcome{api.get_device(&index), "cudaGetDevice"};
-  if (o.failed()) throw gpu_error(api, o.code, std::string("adopting a stream: ") + o.call);
+  if (o.failed()) {
+    api.get_last_error();  // it is told
+    throw gpu_error(api, o.code, std::string("adopting a stream: ") + o.call);
+  }
   return index;
 }
 
@@ -247,6 +251,7 @@ lane_ref adopt_gpu_stream(CUstream_st* s) {
   gpu_device& d = device_in_use(api == nullptr ? 0 : device_of_stream(*api, s));
   d.must_work();
   refuse_capture(d, s);
+  device_of_address.store(&gpu_device_of_pointer, relaxed);
   return lane_for(d, gpu_stream::adopt(d, s));
 }
 

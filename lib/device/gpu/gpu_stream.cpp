@@ -119,6 +119,7 @@ void* gpu_stream::allocate(std::size_t bytes) {
 // Also after it was closed: the memory belongs to what was given before. What goes wrong is the next
 // point's.
 void gpu_stream::deallocate(void* p) noexcept {
+  if (end_by_fork() != nullptr) return;  // who has the locks may not be here
   gpu_outcome o;
   {
     const std::lock_guard turn(order_);
@@ -271,6 +272,7 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
 }
 
 void gpu_stream::close(pending looked_for) noexcept {
+  if (end_by_fork() != nullptr) return;  // as above
   gpu_outcome o;
   {
     const std::lock_guard turn(order_);
@@ -286,6 +288,7 @@ void gpu_stream::close(pending looked_for) noexcept {
 }
 
 bool gpu_stream::finish() noexcept {
+  if (end_by_fork() != nullptr) return true;  // as above
   CUstream_st* s = nullptr;
   {
     const std::lock_guard turn(order_);
@@ -348,6 +351,7 @@ bool gpu_stream::look(bool& past) noexcept {
     past_ = asked == nullptr ? last : asked;
     return true;
   }
+  device_.forget_last_error();  // it is told at the place
   if (asked == nullptr) {
     past_ = last;
     return true;
