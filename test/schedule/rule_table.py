@@ -293,7 +293,6 @@ rule("serves a bound section elsewhere when it takes over",
      ("strand: *bound*", "strand: the time*"))
 HERE_ANYWAY = "serve(&r, nullptr, done, budget::callers);"
 rule("goes on with a bound section elsewhere", f"""if (bound_elsewhere()) {{
-    done.flush();
     pass_to_executor(r, done);
   }} else {{
     {HERE_ANYWAY}
@@ -327,8 +326,10 @@ rule("reads the link after the job has run", GIVE,
 SEND = "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);"
 rule("hands a pile back twice", SEND + "\n    used_ = 0;", SEND,
      ("strand: results*", "strand:*"))
-ENTER = "if (entered_.first != nullptr) enter_next_sections(*this);"
-rule("deliver leaves the piles", "flush();\n    " + ENTER, ENTER, ("strand: results*", "strand:*"))
+DELIVER = """if (entered_.first != nullptr || homeless_.first != nullptr) {
+      off_this_stack([this] { deliver_here(); });
+    }"""
+rule("deliver leaves the piles", "flush();\n    " + DELIVER, DELIVER, ("strand: results*", "strand:*"))
 
 rule = rules_of("include/turnstile/detail/close_awaiter.hpp", ("strand: *clos*",))
 rule("the first closer is added after its request is in line",
@@ -429,15 +430,29 @@ rule("the place of what was posted is not counted as done",
      "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
      "if (request* const next = next_awaited()) pass_to_executor(*next, done);", ON_LANE)
 LOOK = """if (has_aside_) [[unlikely]] {
-    if (stand_in* const s = wake_aside(done)) return s;
+    if (bound_elsewhere()) {
+      if (ask_on_executor(done)) return nullptr;
+    } else if (stand_in* const s = wake_aside(done)) {
+      return s;
+    }
   }
   return finish_and_next();"""
+ASIDE_ON_LANE = ("withdrawal: on a lane, a hold ends elsewhere*",)
+rule("predicates of a bound section are asked where a hold of it has ended", LOOK,
+     """if (has_aside_) {
+    if (stand_in* const s = wake_aside(done)) return s;
+  }
+  return finish_and_next();""", ASIDE_ON_LANE)
+rule("who withdraws the one that is to be asked there forgets the others",
+     "!asks_there() || !ask_on_executor(done)", "(static_cast<void>(asks_there()), true)",
+     ASIDE_ON_LANE)
 rule("nobody looks at those set aside", LOOK, "return finish_and_next();", ASIDE)
 rule("who runs in the place of another one is not the last there", LOOK,
      LOOK.replace("return finish_and_next();", "return next_awaited();")
          .replace("if (has", "finish_place();\nif (has"), ASIDE)
 rule("the one that could run goes, and those behind it are forgotten",
-     "what == outcome::set_aside", "what == outcome::set_aside || what == outcome::withdrawn",
+     "return what == outcome::set_aside ?",
+     "return what == outcome::set_aside || what == outcome::withdrawn ?",
      ("withdrawal: two are set*", *ASIDE))
 PASSED = """if (awake) {
       next = next_after_body(done);

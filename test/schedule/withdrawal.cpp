@@ -869,6 +869,55 @@ TEST_SUITE("withdrawal") {
         {.most = {2, 1}});
   }
 
+  TEST_CASE("withdrawal: on a lane, a hold ends elsewhere, and one that is set aside goes") {
+    holds(
+        [] {
+          server serves;
+          place p({.executor = executor_ref(serves), .ring_capacity = 1});
+          std::array<client, 2> waits;
+          client holds_it;
+          std::stop_source stop;
+          signal go_on;
+          const auto may = [&] {
+            require(detail::here().runs_on == executor_ref(serves), "asked elsewhere");
+            return static_cast<bool>(p.open);
+          };
+          const std::stop_token token = stop.get_token();
+          waits[0].begin(p.cs.execute_when(may, p.body(0), {.stop = token}));
+          waits[1].begin(p.cs.execute_when(may, p.body(1)));
+          const auto open_late = [&]() -> task<> {
+            co_await go_on;
+            p.open = true;
+          };
+          holds_it.begin(p.cs.execute(open_late));
+          together({[&] { stop.request_stop(); }, [&] { go_on.give(); }});
+          const ending how = waits[0].end();
+          require(waits[1].end() == ending::ran, "the wrong one went");
+          require(holds_it.end() == ending::ran, "the wrong one went");
+          require(p.n == (how == ending::ran ? 2 : 1), "not once each");
+          p.is_free();
+        },
+        {.most = {1, 0}});
+  }
+
+  TEST_CASE(
+      "withdrawal: on a lane, a hold ends elsewhere, and all that are set aside go and end it") {
+    holds(
+        [] {
+          server serves;
+          shared_place p(2, {.executor = executor_ref(serves), .ring_capacity = 1});
+          client waits;
+          std::stop_source stop;
+          waits.begin(p->ask_when(0, stop));
+          p.hold();
+          beside({[&] { p.unlock(); }, [&] { stop.request_stop(); }}, [&] {
+            p.end_of_holder();
+            require(p.end(waits) == ending::cancelled, "it ran");
+          });
+        },
+        {.most = {1, 0}});
+  }
+
   TEST_CASE("withdrawal: whoever withdraws asks no predicate") {
     holds(
         [] {
