@@ -90,11 +90,10 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
 }
 
 // A body has ended where the section's do not run, and neither do predicates. True: the section was given away with
-// one of those that wait apart, and the place of what has ended with it. Whoever withdraws that one gives it away with
-// the next.
+// the oldest of those that wait apart, and the place of what has ended with it. Whoever withdraws that one gives it
+// away with the next.
 bool section_core::ask_on_executor(batch& done) noexcept {
   extras& e = *given_.load(relaxed);
-  e.asks_there = false;
   while (has_aside_) {
     stand_in& s = *e.oldest_aside;
     if (s.pin()) {
@@ -110,6 +109,14 @@ bool section_core::ask_on_executor(batch& done) noexcept {
 }
 
 bool section_core::asks_there() const noexcept { return given_.load(relaxed)->asks_there; }
+
+// By who has withdrawn that one: it is passed over when its job comes to its turn.
+bool section_core::ask_on_executor_again(batch& done) noexcept {
+  extras& e = *given_.load(relaxed);
+  e.asks_there = false;
+  take_from_aside(*e.oldest_aside);
+  return ask_on_executor(done);
+}
 
 // There, with the one that it was given away with, pinned.
 request* section_core::next_after_asking(stand_in& s, batch& done) noexcept {

@@ -380,7 +380,7 @@ void section_core::serve_posted(stand_in& s) noexcept {
 void section_core::go_past_withdrawn() noexcept {
   batch done;
   done.keep_off();
-  if (!asks_there() || !ask_on_executor(done)) {
+  if (!asks_there() || !ask_on_executor_again(done)) {
     if (request* const next = finish_and_next()) pass_to_executor(*next, done);
   }
   done.deliver();

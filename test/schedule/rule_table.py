@@ -443,16 +443,13 @@ rule("predicates of a bound section are asked where a hold of it has ended", LOO
     if (stand_in* const s = wake_aside(done)) return s;
   }
   return finish_and_next();""", ASIDE_ON_LANE)
-rule("who withdraws the one that is to be asked there forgets the others",
-     "!asks_there() || !ask_on_executor(done)", "(static_cast<void>(asks_there()), true)",
-     ASIDE_ON_LANE)
 rule("nobody looks at those set aside", LOOK, "return finish_and_next();", ASIDE)
 rule("who runs in the place of another one is not the last there", LOOK,
      LOOK.replace("return finish_and_next();", "return next_awaited();")
          .replace("if (has", "finish_place();\nif (has"), ASIDE)
-rule("the one that could run goes, and those behind it are forgotten",
-     "return what == outcome::set_aside ?",
-     "return what == outcome::set_aside || what == outcome::withdrawn ?",
+AFTER = "return what == outcome::set_aside ? finish_and_next() : next_after_body(done);"
+rule("the one that could run goes, and those behind it are forgotten", AFTER,
+     AFTER.replace("set_aside", "set_aside || what == outcome::withdrawn"),
      ("withdrawal: two are set*", *ASIDE))
 PASSED = """if (awake) {
       next = next_after_body(done);
@@ -484,6 +481,11 @@ rule("what is woken stays set aside",
      "s->stands = stand_in::position::neither;")
 rule("what is woken is asked again", "s->is_awake = true;", "")
 rule("the look that withdraws one forgets it", "done.add(s->behind());", "")
+rule("who withdraws the one that is to be asked there forgets the others",
+     "return ask_on_executor(done);", "return false;", ASIDE_ON_LANE)
+rule("who withdraws the one that is to be asked there passes it over, and its job is to come",
+     "e.asks_there = false;\n  take_from_aside(*e.oldest_aside);", "e.asks_there = false;",
+     ASIDE_ON_LANE)
 
 rule = rules_of("lib/strand/batch.hpp", ASIDE)
 rule("those that may be unpinned are not",

@@ -365,6 +365,7 @@ class section_core : private job {
   stand_in* wake_aside(batch& done) noexcept;
   stand_in* wake_aside_here(batch& done) noexcept;
   bool ask_on_executor(batch& done) noexcept;
+  bool ask_on_executor_again(batch& done) noexcept;
   bool asks_there() const noexcept;
   request* next_after_asking(stand_in& s, batch& done) noexcept;
   stand_in* youngest_aside() const noexcept;
