@@ -118,10 +118,11 @@ bool section_core::ask_on_executor_again(batch& done) noexcept {
   return ask_on_executor(done);
 }
 
-// There, with the one that it was given away with, pinned.
+// There, with the one that it was given away with, pinned. What has ended was handed back before, so it is this one
+// that keeps the section there until that is left.
 request* section_core::next_after_asking(stand_in& s, batch& done) noexcept {
   given_.load(relaxed)->asks_there = false;
-  if (s.unpin()) done.add(s.behind());
+  done.add_set_aside(s);
   stand_in* const awake = wake_aside(done);
   return awake != nullptr ? awake : finish_and_next();
 }
