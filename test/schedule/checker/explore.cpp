@@ -36,6 +36,13 @@ std::uint64_t number(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+// Hundreds of scenarios that share a minute have less than a second each.
+steady_clock::duration time_given() {
+  const char* const text = std::getenv("SCHEDULE_SECONDS");
+  const std::chrono::duration<double> seconds(text == nullptr ? 0 : std::strtod(text, nullptr));
+  return std::chrono::duration_cast<steady_clock::duration>(seconds);
+}
+
 // What the child tells: a line of numbers, then the report if there is one.
 struct told {
   bool complete = false;
@@ -90,15 +97,12 @@ void watch_signals() {
 
 class exploration {
  public:
-  exploration(const std::function<void()>& scenario, const how& h)
-      : scenario_(scenario), how_(h), until_(steady_clock::now()) {
+  exploration(const std::function<void()>& scenario, const how& h) : scenario_(scenario), how_(h) {
     under_.look_takes = h.look_takes;
     how_.most.preemptions = static_cast<int>(
         number("SCHEDULE_PREEMPTIONS", static_cast<std::uint64_t>(h.most.preemptions)));
     how_.most.surprises = static_cast<int>(
         number("SCHEDULE_SURPRISES", static_cast<std::uint64_t>(h.most.surprises)));
-    seconds_ = number("SCHEDULE_SECONDS", 0);
-    until_ += std::chrono::seconds(seconds_);
   }
 
   void run() {
@@ -126,10 +130,11 @@ class exploration {
   static std::uint64_t first_seed() { return number("SCHEDULE_SEED", 1); }
   std::uint64_t executions() const {
     const std::uint64_t asked = how_.random_executions != 0 ? how_.random_executions : 10000;
-    return number("SCHEDULE_EXECUTIONS", seconds_ != 0 ? ~std::uint64_t{0} : asked);
+    return number("SCHEDULE_EXECUTIONS", is_timed() ? ~std::uint64_t{0} : asked);
   }
 
-  bool out_of_time() const { return seconds_ != 0 && steady_clock::now() > until_; }
+  bool is_timed() const { return time_given_ != steady_clock::duration::zero(); }
+  bool out_of_time() const { return is_timed() && steady_clock::now() > until_; }
 
   void one(chooser& c) {
     run_once(scenario_, c, under_);
@@ -173,8 +178,8 @@ class exploration {
   const std::function<void()>& scenario_;
   how how_;
   conditions under_;
-  std::uint64_t seconds_ = 0;
-  steady_clock::time_point until_;
+  const steady_clock::duration time_given_ = time_given();
+  const steady_clock::time_point until_ = steady_clock::now() + time_given_;
 };
 
 [[noreturn]] void be_the_child(int to, const std::function<void()>& scenario, const how& h) {
