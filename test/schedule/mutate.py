@@ -6,7 +6,8 @@
       --only TEXT             mutations whose line contains this
       --table                 write what was found into README.md
 
-One line for each mutation. Ends with 1 if one survives that survivors.py does not explain.
+One line for each mutation. Ends with 1 if one survives that survivors.py does not explain, if what is
+explained there is none of them, or if a scenario fails with nothing weakened.
 """
 
 import argparse
@@ -52,10 +53,19 @@ class Outcome:
     mutation: Mutation
     scenario: str = ""
     report: str = ""
+    trouble: str = ""  # why nothing is known
 
     @property
     def caught(self):
         return bool(self.report)
+
+    @property
+    def is_right(self):
+        return self.caught or not self.trouble and bool(explained(self.mutation))
+
+
+class NoReport(Exception):
+    """A run that failed without a report of the checker: it has noticed nothing."""
 
 
 def run(program, scenario, environment, seconds):
@@ -69,10 +79,12 @@ def run(program, scenario, environment, seconds):
         text=True,
         errors="replace",
     )
-    if done.returncode == 0:
+    if done.returncode == 0 and " executions, " in done.stdout:
         return ""
     found = re.search(r"^FAILED: (.*)$", done.stdout, re.MULTILINE)
-    return found.group(1) if found else f"status {done.returncode}"
+    if done.returncode == 0 or not found:
+        raise NoReport(f"status {done.returncode}, and no report")
+    return found.group(1)
 
 
 def scenarios_of(program):
@@ -82,16 +94,37 @@ def scenarios_of(program):
         text=True,
         check=True,
     ).stdout
-    return [line for line in listed.splitlines() if re.match(r"[a-z_ ]+: ", line)]
+    scenarios = [line for line in listed.splitlines() if re.match(r"[a-z_ ]+: ", line)]
+    return scenarios or sys.exit(f"{program} has no scenarios")
+
+
+def require_holds(program, scenario, environment, seconds):
+    """What fails as it is would seem to notice everything."""
+    try:
+        report = run(program, scenario, environment, seconds)
+    except NoReport as why:
+        report = str(why)
+    if report:
+        sys.exit(f"with nothing broken, {scenario}: {report}")
+
+
+def check_unbroken(program, scenarios):
+    """By chance; that no search fails is a test."""
+    for mode in ("pct", "random"):
+        little = {"SCHEDULE_MODE": mode, "SCHEDULE_EXECUTIONS": "2000"}
+        for scenario in scenarios:
+            require_holds(program, scenario, little, 1)
 
 
 def sites_of(program, scenario):
     """The orders that one scenario uses, and how long it took to find them."""
     begun = time.monotonic()
     with tempfile.NamedTemporaryFile("r") as sites:
-        run(program, scenario, {"SCHEDULE_SITES": sites.name}, 2)
-        used = {line.strip() for line in sites if "test/" not in line}
-    return scenario, used, time.monotonic() - begun
+        require_holds(program, scenario, {"SCHEDULE_SITES": sites.name}, 2)
+        told = sites.read().splitlines()
+    if not told:
+        sys.exit(f"{scenario} does not tell which orders it uses")
+    return scenario, {line for line in told if "test/" not in line}, time.monotonic() - begun
 
 
 def source_line(path, line):
@@ -99,9 +132,9 @@ def source_line(path, line):
     return text.split("//")[0].strip()
 
 
-def order_mutations(program):
+def order_mutations(program, scenarios):
     used = {}
-    for scenario, sites, taken in map(lambda s: sites_of(program, s), scenarios_of(program)):
+    for scenario, sites, taken in map(lambda s: sites_of(program, s), scenarios):
         for site in sites:
             used.setdefault(site, []).append((taken, scenario))
     for site in sorted(used):
@@ -120,7 +153,7 @@ def order_mutations(program):
             )
 
 
-def try_all(program, mutation, seconds):
+def try_modes(program, mutation, seconds):
     """The search first, then chance; each scenario gets its turn before any gets more time."""
     for mode in ("search", "pct", "random"):
         for scenario in mutation.scenarios:
@@ -130,18 +163,34 @@ def try_all(program, mutation, seconds):
     return Outcome(mutation)
 
 
+def try_all(program, mutation, seconds):
+    try:
+        return try_modes(program, mutation, seconds)
+    except NoReport as why:
+        return Outcome(mutation, trouble=str(why))
+
+
+def is_about(entry, mutation):
+    where, code, change, _ = entry
+    return mutation.where.startswith(where) and code in mutation.code and change in mutation.change
+
+
 def explained(mutation):
-    for where, code, change, reason in survivors.EXPLAINED:
-        if mutation.where.startswith(where) and code in mutation.code and change in mutation.change:
-            return reason
-    return ""
+    return next((entry[-1] for entry in survivors.EXPLAINED if is_about(entry, mutation)), "")
+
+
+def check_explanations(mutations):
+    """The library goes on, and the table of survivors has to follow."""
+    lost = [e for e in survivors.EXPLAINED if not any(is_about(e, m) for m in mutations)]
+    if lost:
+        sys.exit("\n".join(f"{e[0]}: {e[1]}: {e[2]}: no mutation is explained by this" for e in lost))
 
 
 def tell(outcome):
     m = outcome.mutation
-    verdict = f"{outcome.scenario}: {outcome.report}" if outcome.caught else "SURVIVES"
-    if not outcome.caught and (reason := explained(m)):
-        verdict = f"survives: {reason}"
+    verdict = f"{outcome.scenario}: {outcome.report}" if outcome.caught else outcome.trouble or "SURVIVES"
+    if outcome.is_right and not outcome.caught:
+        verdict = f"survives: {explained(m)}"
     print(f"{m.where:24} {m.change:24} {verdict[:120]}", flush=True)
 
 
@@ -168,6 +217,16 @@ def write_table(name, what, rows):
     readme.write_text(head + begin + "\n".join(table) + "\n" + end + rest.split(end)[1])
 
 
+def mutations_of(program, only):
+    """Those that contain `only`, of a program that holds as it is and an up-to-date table of survivors."""
+    scenarios = scenarios_of(program)
+    check_unbroken(program, scenarios)
+    mutations = list(order_mutations(program, scenarios))
+    check_explanations(mutations)
+    chosen = [m for m in mutations if only in f"{m.where} {m.change}"]
+    return chosen or sys.exit(f"none of {len(mutations)} mutations contains {only!r}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=pathlib.Path)
@@ -176,7 +235,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
     program = chosen.program.resolve()
-    mutations = [m for m in order_mutations(program) if chosen.only in f"{m.where} {m.change}"]
+    mutations = mutations_of(program, chosen.only)
     outcomes = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
         for outcome in workers.map(lambda m: try_all(program, m, chosen.seconds), mutations):
@@ -184,7 +243,7 @@ def main():
             outcomes.append(outcome)
     if chosen.table:
         write_table("orders", "mutation", map(row, outcomes))
-    lost = [o for o in outcomes if not o.caught and not explained(o.mutation)]
+    lost = [o for o in outcomes if not o.is_right]
     caught = sum(o.caught for o in outcomes)
     print(f"{len(outcomes)} mutations, {caught} caught, {len(lost)} unexplained")
     sys.exit(bool(lost))
