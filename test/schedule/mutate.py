@@ -127,9 +127,12 @@ def sites_of(program, scenario):
     return scenario, {line for line in told if "test/" not in line}, time.monotonic() - begun
 
 
+def code_of(line):
+    return line.split("//")[0].strip()
+
+
 def source_line(path, line):
-    text = (TOP / path).read_text().splitlines()[int(line) - 1]
-    return text.split("//")[0].strip()
+    return code_of((TOP / path).read_text().splitlines()[int(line) - 1])
 
 
 def order_mutations(program, scenarios):

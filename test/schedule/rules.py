@@ -81,12 +81,22 @@ def cuts_of(text, rules):
     return cuts
 
 
+def is_statement(whole):
+    """Else it is taken for an expression."""
+    return whole.rstrip().endswith((";", "}"))
+
+
+def ways_of(text, cut):
+    """What becomes of the piece when a rule is broken, for each of its rules."""
+    return [(n, text[cut.begin : b] + new + text[e : cut.end]) for n, b, e, new in cut.ways]
+
+
 def both_ways(text, cut):
-    """The piece as code that asks which rule is broken: a statement or an expression."""
+    """The piece as code that asks which rule is broken."""
     whole = text[cut.begin : cut.end]
     asked = "turnstile::detail::broken_rule =="
-    ways = [(n, text[cut.begin : b] + new + text[e : cut.end]) for n, b, e, new in cut.ways]
-    if whole.rstrip().endswith((";", "}")):
+    ways = ways_of(text, cut)
+    if is_statement(whole):
         broken = "".join(f"if ({asked} {n}) {{\n{way}\n}} else " for n, way in ways)
         return f"{{ {broken} {{\n{whole}\n}} }}"
     broken = "".join(f"{asked} {n} ? ({way}) : " for n, way in ways)
