@@ -15,7 +15,8 @@ os_release=${OS_RELEASE:-/etc/os-release}  # another file shows what another dis
 export python=/usr/bin/python3
 
 may_install=yes  # the commands' --no-install turns it off
-left_out=        # optional packages that are not there; set by need_packages
+left_out=        # packages that are not there and not needed; set by need_packages
+not_installed=   # those among them that it would have installed
 why_not=         # one sentence: why something is still missing
 tried=no         # whether apt-get ran, so that nobody is told to try the same again
 
@@ -177,6 +178,7 @@ need_packages() {
     mapfile -t optional < <(missing optional "$@")
   fi
   ((${#required[@]} == 0)) || stop_for "$(names "${optional[@]}")" "${required[@]}"
+  not_installed=$(names "${optional[@]}")
   mapfile -t -O "${#optional[@]}" optional < <(missing manual "$@")
   ((${#optional[@]} == 0)) || tell_left_out "${optional[@]}"
   left_out=$(names "${optional[@]}")
