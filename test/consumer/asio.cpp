@@ -1,17 +1,26 @@
-// asio.cpp - the same for a program on Boost.Asio: what asio.hpp needs is there, too.
+// asio.cpp - the same for a program on Boost.Asio, or on Asio alone (asio_alone.cpp): what asio.hpp needs is there, too.
 #include <turnstile/asio.hpp>
 #include <turnstile/turnstile.hpp>
 
+#include <cstdio>
+
+#if defined(TURNSTILE_ASIO_STANDALONE)
+#include <asio/awaitable.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/io_context.hpp>
+#include <asio/use_awaitable.hpp>
+#else
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cstdio>
-
-namespace {
 
 namespace asio = boost::asio;
+#endif
+
+namespace {
 
 turnstile::synchronized<long> balance{0};
 

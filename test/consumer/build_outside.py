@@ -5,9 +5,10 @@
     cmake        the same through a CMake project; skipped where CMake is not installed
     subproject   has a Meson project that finds the library under its subprojects/
 
-The program is main.cpp, or asio.cpp, which is skipped where Boost.Asio is not installed, or cuda.cpp,
-which comes with the folder of CUDA; a subproject builds that one beside main.cpp. Works in a directory of
-its own, which is gone afterwards. Ends with 77, which Meson shows as skipped, where a way cannot be tried.
+The program is main.cpp, or asio.cpp or asio_alone.cpp, which are skipped where Boost.Asio or Asio is not
+installed, or cuda.cpp, which comes with the folder of CUDA; a subproject builds that one beside main.cpp.
+Works in a directory of its own, which is gone afterwards. Ends with 77, which Meson shows as skipped, where
+a way cannot be tried.
 """
 
 import argparse
@@ -20,6 +21,15 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
+
+# What has to compile where a program can be tried: not with an older one than asio.hpp needs. Asio 1.22 has no
+# coroutines with clang.
+ASIO = {
+    "asio.cpp": ("Boost.Asio 1.81", "#include <boost/version.hpp>\n#include <boost/asio/awaitable.hpp>\n"
+                 "static_assert(BOOST_VERSION >= 108100);\nusing found = boost::asio::awaitable<int>;\n"),
+    "asio_alone.cpp": ("Asio 1.22", "#include <asio/version.hpp>\n#include <asio/awaitable.hpp>\n"
+                       "static_assert(ASIO_VERSION >= 102200);\nusing found = asio::awaitable<int>;\n"),
+}
 
 
 def skip(sentence):
@@ -44,12 +54,12 @@ def package(args):
     return "turnstile-cuda" if args.program.name == "cuda.cpp" else "turnstile"
 
 
-def has_asio(compiler):
-    """Whether the compiler finds Boost.Asio, and not an older one than asio.hpp needs."""
-    asks = ("#include <boost/version.hpp>\n#include <boost/asio/recycling_allocator.hpp>\n"
-            "static_assert(BOOST_VERSION >= 108100);\n")
-    return subprocess.run([*compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-"], input=asks,
-                          text=True, stderr=subprocess.DEVNULL, check=False).returncode == 0
+def require_asio(args):
+    name, asks = ASIO[args.program.name]
+    asked = [*args.compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
+    done = subprocess.run(asked, input=asks, text=True, stderr=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        skip(f"{name} with coroutines is not installed, so nothing is known about a program on it.")
 
 
 def install(args, work):
@@ -133,8 +143,8 @@ def main():
     args = arguments()
     if args.sanitize != "none":
         skip("A library with sanitizers cannot be linked by a project that knows nothing of them.")
-    if args.program.name == "asio.cpp" and not has_asio(args.compiler):
-        skip("Boost.Asio 1.81 is not installed, so nothing is known about a program on it.")
+    if args.program.name in ASIO:
+        require_asio(args)
     with tempfile.TemporaryDirectory() as work:
         try:
             for program in WAYS[args.way](args, pathlib.Path(work)):
