@@ -3,7 +3,8 @@
 
     pkg-config   installs the library somewhere else and compiles with what pkg-config says
     cmake        the same through a CMake project; skipped where CMake is not installed
-    subproject   has a Meson project that finds the library under its subprojects/
+    subproject   has a Meson project that finds the library under its subprojects/, and shared; then pkg-config's
+                 way with what that installs
 
 The program is main.cpp, or asio.cpp or asio_alone.cpp, which are skipped where Boost.Asio or Asio is not
 installed, or cuda.cpp, which comes with the folder of CUDA; a subproject builds that one beside main.cpp.
@@ -62,10 +63,10 @@ def require_asio(args):
         skip(f"{name} with coroutines is not installed, so nothing is known about a program on it.")
 
 
-def install(args, work):
+def install(args, work, build):
     """Installs under `work`, and points pkg-config and the loader there."""
     root = work / "root"
-    run("meson", "install", "--no-rebuild", "-C", args.build, "--quiet", "--destdir", root)
+    run("meson", "install", "--no-rebuild", "-C", build, "--quiet", "--destdir", root)
     description = next(root.rglob("turnstile.pc"))
     os.environ["PKG_CONFIG_PATH"] = str(description.parent)
     os.environ["PKG_CONFIG_SYSROOT_DIR"] = str(root)  # prefixes the paths, which say /usr/local
@@ -83,22 +84,26 @@ def bring_cuda(toolkit, root):
         there.symlink_to(toolkit)
 
 
-def try_pkg_config(args, work):
-    install(args, work)
+def compile_with_pkg_config(args, work):
     told = run("pkg-config", "--cflags", "--libs", package(args), capture_output=True, text=True)
-    program = work / "outside"
+    program = work / "program"
     # Other projects take warnings as seriously as this one does, and find its headers with -I. Some
     # leave libraries out that they call nothing of.
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-Wl,--as-needed"]
-    run(*args.compiler, "-std=c++20", *strict, args.program, *told.stdout.split(),
+    run(*args.compiler, "-std=c++20", "-O" + args.optimise, *strict, args.program, *told.stdout.split(),
         "-o", program)
-    return [program]
+    return program
+
+
+def try_pkg_config(args, work):
+    install(args, work, args.build)
+    return [compile_with_pkg_config(args, work)]
 
 
 def try_cmake(args, work):
     if not shutil.which("cmake"):
         skip("CMake is not installed, so nothing is known about a CMake project.")
-    install(args, work)
+    install(args, work, args.build)
     project = copy_project(args, work)
     out = work / "out"
     run("cmake", "-S", project, "-B", out, "-G", "Ninja",
@@ -120,7 +125,9 @@ def try_subproject(args, work):
         "--default-library=shared", out, project)
     programs = ["outside"] + (["outside_cuda"] if args.cuda else [])
     run("ninja", "-C", out, *programs)
-    return [out / program for program in programs]
+    # And since it is there, the shared library is installed, too.
+    install(args, work, out)
+    return [out / program for program in programs] + [compile_with_pkg_config(args, work)]
 
 
 WAYS = {"pkg-config": try_pkg_config, "cmake": try_cmake, "subproject": try_subproject}
@@ -133,6 +140,7 @@ def arguments():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--sanitize", default="none", help="what the library was built with")
     parser.add_argument("--program", type=HERE.joinpath, default=HERE / "main.cpp")
+    parser.add_argument("--optimise", default="0", help="what a compiler is called with by pkg-config's way")
     parser.add_argument("--cuda", default="", help="where CUDA is")
     parser.add_argument("--cuda-libraries", default="", help="where its libraries are")
     parser.add_argument("compiler", nargs="+", help="the command, after --")
