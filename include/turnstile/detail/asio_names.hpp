@@ -1,4 +1,5 @@
-// asio_names.hpp - what the library uses of Asio, from Boost or, with TURNSTILE_ASIO_STANDALONE, alone.
+// asio_names.hpp - what the library uses of Asio, from Boost or, with TURNSTILE_ASIO_STANDALONE, alone. An Asio that
+// does not know the compiler has no coroutines of its own for it.
 #pragma once
 
 #if defined(TURNSTILE_ASIO_STANDALONE)
@@ -14,6 +15,10 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/recycling_allocator.hpp>
+
+#if defined(ASIO_HAS_CO_AWAIT)
+#define TURNSTILE_ASIO_AWAITABLE 1
+#endif
 
 namespace turnstile::detail {
 namespace asio = ::asio;
@@ -32,6 +37,10 @@ namespace asio = ::asio;
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/recycling_allocator.hpp>
+
+#if defined(BOOST_ASIO_HAS_CO_AWAIT)
+#define TURNSTILE_ASIO_AWAITABLE 1
+#endif
 
 namespace turnstile::detail {
 namespace asio = ::boost::asio;

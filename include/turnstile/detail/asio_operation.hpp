@@ -226,8 +226,10 @@ struct start_asio_operation {
 
 template <class T>
 inline constexpr bool is_asio_awaitable = false;
+#if defined(TURNSTILE_ASIO_AWAITABLE)
 template <class T, class Executor>
 inline constexpr bool is_asio_awaitable<asio::awaitable<T, Executor>> = true;
+#endif
 
 template <class R>
 constexpr void require_a_value_beside_errors() noexcept {
