@@ -598,9 +598,8 @@ TEST_SUITE("registry") {
     const foreign x = run(inside(a, asks), fa);
     const foreign y = run(hold_then(b, gb, a), fb);
     l.run();
-    gb.open();
-    l.run();
-    ga.open();
+    act(l, [&] { gb.open(); });
+    act(l, [&] { ga.open(); });
     while (!fa.over) l.run();
     l.run();
     CHECK(fa.refused<deadline_exceeded>());
