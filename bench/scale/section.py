@@ -9,19 +9,17 @@ HAND_BACK = 2e3    # budget.hpp
 PILES = 4          # batch.hpp
 BRISK, MOST_BRISK = 200.0, 2e3  # ns a request, beside serving and with it: pace.hpp
 SHORTEST_LOOK, LONGEST_LOOK = 20e3, 1e6
-MOST_BESIDE, LONGEST_TO_TRY, TRIAL = 2e3, 500.0, 500e3
-SHORTEST_PAUSE, LONGEST_PAUSE = 10e6, 160e6
 LOOKS = 20         # thread_pool.cpp
 NAP, LONGEST_NAP = 50e3, 200e3
 WORTH_IT, MOST_PATIENCE = 4096, 12  # keeper.hpp
 
 
 class Pace:
-    """Of what a worker has done: requests, the time it has served, and bodies served."""
+    """Of what a worker has done: requests, and the time it has served. Without its trials, of which one takes longer
+    than what is simulated as a rule."""
 
     def __init__(self):
-        self.begun, self.done, self.brisk = -LONGEST_LOOK - 1, (0, 0.0, 0), False
-        self.may_try, self.next_trial, self.trial_ends, self.pause = False, 0.0, 0.0, SHORTEST_PAUSE
+        self.begun, self.done, self.brisk = -LONGEST_LOOK - 1, (0, 0.0), False
 
     def begin(self, done, now):
         self.done, self.begun = done, now
@@ -29,27 +27,13 @@ class Pace:
     def look(self, done, now):
         gone = now - self.begun
         if gone > LONGEST_LOOK:
-            self.brisk = self.may_try = False
+            self.brisk = False
             self.begin(done, now)
         elif gone >= SHORTEST_LOOK:
-            requests, serving, served = (new - old for new, old in zip(done, self.done))
-            beside = gone - serving
-            self.brisk = requests * BRISK >= beside and requests * MOST_BRISK >= gone
-            self.may_try = (not self.brisk and (requests * MOST_BESIDE >= beside or beside <= gone / 4)
-                            and 0 < served and serving <= served * LONGEST_TO_TRY)
-            if self.brisk:
-                self.pause, self.next_trial, self.trial_ends = SHORTEST_PAUSE, now + SHORTEST_PAUSE, now
+            requests, serving = done[0] - self.done[0], done[1] - self.done[1]
+            self.brisk = requests * BRISK >= gone - serving and requests * MOST_BRISK >= gone
             self.begin(done, now)
         return self.brisk
-
-    def tries(self, now):
-        if now < self.trial_ends:
-            return True
-        if not self.may_try or now < self.next_trial:
-            return False
-        self.trial_ends, self.next_trial = now + TRIAL, now + self.pause
-        self.pause = min(2 * self.pause, LONGEST_PAUSE)
-        return True
 
 
 class Request:
@@ -72,8 +56,7 @@ class Worker:
         self.ran = 0      # bodies
         self.to_be_served = self.served = 0
         self.serving = self.brisk_serving = 0.0
-        self.told = (0, 0.0, 0)  # bodies and brisk serving, as others see them
-        self.tries_until = self.told_tries_until = 0.0
+        self.told = (0, 0.0)  # bodies and brisk serving, as others see them
         self.turn_ends = IN_A_TURN
         self.pace = Pace()
         self.others = {}  # thieves' view
@@ -84,11 +67,10 @@ class Worker:
         self.seen, self.turns = -1, 0
 
     def asked(self):
-        return (self.ran - self.served + self.to_be_served, self.serving, self.served)
+        return (self.ran - self.served + self.to_be_served, self.serving)
 
     def tell(self):
-        self.told = (self.ran, self.brisk_serving, 0)
-        self.told_tries_until = self.tries_until
+        self.told = (self.ran, self.brisk_serving)
 
     def serve_for(self, time, brisk):
         self.serving += time
@@ -397,8 +379,6 @@ class Section:
 
     def worth_helping(self, w, victim):
         m = self.m
-        if m.now < victim.told_tries_until:
-            return False
         seen = w.others.setdefault(victim.core, Pace())
         if m.now - seen.begun > LONGEST_LOOK:
             before = victim.told
@@ -544,10 +524,7 @@ class Section:
         own_served, n, next_look = False, 0, 1
         begun = handed_back = looked = m.now
         done = {}
-        brisk = w.pace.look(w.asked(), m.now)
-        stays = brisk or w.pace.tries(m.now)
-        if stays and not brisk:
-            w.tries_until = w.pace.trial_ends
+        stays = w.pace.look(w.asked(), m.now)
         while r is not None:
             yield from m.do(w.core, "serve one" + self.apart, section=self, frame=r)
             self.count(w)
@@ -568,9 +545,9 @@ class Section:
                 continue
             yield from m.do(w.core, "clock")
             gone = m.now - begun
-            w.serve_for(m.now - looked, brisk)
+            w.serve_for(m.now - looked, stays)
             looked = m.now
-            if gone >= (MOST_BRISK_TIME if brisk or gone < n * MOST_OF_SHORT else MOST_TIME):
+            if gone >= (MOST_BRISK_TIME if stays or gone < n * MOST_OF_SHORT else MOST_TIME):
                 yield from self.pass_on(w, r)
                 break
             next_look = n + int(min(max(HAND_BACK * n / gone, 1), min(n, IN_A_TURN)))

@@ -42,7 +42,8 @@ class thread_blocker : public branch_end {
 /// Throws     what `a` throws; a wait that the caller's own holds would make endless is refused
 /// Cancel     whatever `a` waits for in the library, by what surrounds the caller
 /// Lifetime   `a` is referred to, and outlives the call
-/// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects
+/// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects. Coroutines
+///            without an executor that were about to go on on this thread do so on thread_pool::shared()
 template <detail::awaitable A>
 detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   detail::thread_blocker end;
