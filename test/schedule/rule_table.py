@@ -459,7 +459,8 @@ PASSED = """if (awake) {
 rule("the same when it is passed on", PASSED, "next = finish_and_next();",
      ("withdrawal: *woken*", *ASIDE))
 rule("who withdraws asks predicates", PASSED, "next = next_after_body(done);",
-     ("withdrawal: *no predicate",))
+     ("withdrawal: *no predicate",),
+     reason="of a bound section they are asked on its executor by now, and of others no scenario passes on a line")
 
 rule = rules_of("lib/strand/section_state.cpp", ASIDE)
 rule("withdrawn ones stay among those set aside when the section ends",
