@@ -27,6 +27,7 @@ COUNTED = (
     "keeps the store of a later keeping behind the loads of who counts this one (K7), which is load "
     "buffering: the checker cannot show that"
 )
+NAMES = "what is read there without the lock is a plain string, of which the checker knows nothing"
 SHOWN = "a number that is only shown (K6), and no scenario looks while another section is kept"
 
 # where (the beginning of file:line), code, change, reason
@@ -47,6 +48,8 @@ EXPLAINED = [
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
+    ("wait_graph.cpp", "w.lasts->load(acquire)", "acquire to relaxed", OVER),
+    ("claims.hpp", "rest_.load(acquire)", "acquire to relaxed", NAMES),
     ("submissions.cpp", "seen, said, acq_rel", "acq_rel to acquire", CAME),
     ("submissions.cpp", "word_.exchange(0, acquire)", "acquire to relaxed", CAME),
     ("keeper.cpp", "word_.load(acquire) % states == free", "acquire to relaxed", COUNTED),
