@@ -19,6 +19,7 @@ class thread_blocker : public branch_end {
  public:
   thread_blocker() noexcept : branch_end(&ended_here) {}
 
+  bool has_ended() const noexcept { return word_.load(acquire) != 0; }  // Y1
   void block() noexcept {
     while (word_.load(acquire) == 0) word_.wait(0, relaxed);  // Y1
   }
@@ -54,7 +55,7 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
     const detail::not_in_fiber coroutines_run_here;
     root.run();
   }
-  detail::before_blocking();
+  if (!end.has_ended()) detail::before_blocking();
   end.block();
   if (detail::chain_frame* const left = root.take_left()) detail::adopt_holds(*left);
   return root.got().take();

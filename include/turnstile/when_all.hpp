@@ -132,7 +132,8 @@ auto when_all(A&&... a) {
   return detail::all_of<A...>(std::forward<A>(a)...);
 }
 
-/// The same for a range of awaitables, given by value: a vector of the results, or void.
+/// The same for a range of awaitables, given by value: a vector of the results, or void. A view is kept as long as
+/// they run; of what it shows, elements that say they can be copied are copied, and others moved.
 template <std::ranges::input_range Range>
   requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
 auto when_all(Range range) {

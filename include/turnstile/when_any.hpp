@@ -175,8 +175,8 @@ auto when_any(A&&... a) {
   return detail::any_of<A...>(std::forward<A>(a)...);
 }
 
-/// The same for a range of awaitables, given by value: the value alone, monostate for void. An empty
-/// range: std::invalid_argument.
+/// The same for a range of awaitables, given by value, as when_all takes one: the value alone, monostate for void. An
+/// empty range: std::invalid_argument.
 template <std::ranges::input_range Range>
   requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
 auto when_any(Range range) {

@@ -141,9 +141,9 @@ class pool_core {
   }
 
   void stop() noexcept {
+    before_blocking();  // first: what comes here by that has run when this is over
     stopping_.store(true, seq_cst);
     sleepers_.wake_one();
-    before_blocking();
     for (worker& w : workers_) {
       if (w.runs.joinable()) w.runs.join();
     }

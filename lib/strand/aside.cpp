@@ -122,7 +122,7 @@ bool section_core::ask_on_executor_again(batch& done) noexcept {
 // that keeps the section there until that is left.
 request* section_core::next_after_asking(stand_in& s, batch& done) noexcept {
   given_.load(relaxed)->asks_there = false;
-  done.add_set_aside(s);
+  done.add_asked(s);
   stand_in* const awake = wake_aside(done);
   return awake != nullptr ? awake : finish_and_next();
 }

@@ -71,6 +71,7 @@ class batch {
 
   // A request that leaves its sections one after the other, while the thread goes on with each. Null: no more.
   void owe(several_request* r) noexcept { owes_ = r; }
+  bool owes() const noexcept { return owes_ != nullptr; }
 
   // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back too.
   void add_pinned(stand_in& s) noexcept { pinned_.append(s); }
@@ -79,6 +80,9 @@ class batch {
     s.next_unpinned = set_aside_;
     set_aside_ = &s;
   }
+
+  // The same, of the one that is to be asked: once in a batch. It may be set aside, and posted, by others meanwhile.
+  void add_asked(stand_in& s) noexcept { asked_ = &s; }
 
   // `r` got one of its sections and goes on to the next, in deliver.
   void add_entered(request& r) noexcept { entered_.append(r); }
@@ -177,6 +181,7 @@ class batch {
       pinned_.first = s.next;
       unpin(s);
     }
+    if (stand_in* const s = std::exchange(asked_, nullptr)) unpin(*s);
     while (set_aside_ != nullptr) {
       stand_in& s = *set_aside_;
       set_aside_ = s.next_unpinned;
@@ -215,6 +220,7 @@ class batch {
   list entered_;
   list pinned_;
   stand_in* set_aside_ = nullptr;
+  stand_in* asked_ = nullptr;
   batch* outer_ = nullptr;
   several_request* owes_ = nullptr;
   bool keep_ = false;

@@ -137,7 +137,12 @@ void several_request::go_on(batch& done) noexcept {
   }
   keep_claimed();
   bool* const own = take_own();
-  if (run_body_(*this) != outcome::finished) return;
+  outcome what{};
+  {
+    const batch::while_bodies_run may_block(done);
+    what = run_body_(*this);
+  }
+  if (what != outcome::finished) return;
   own_served_ = own;
   leave(done);
 }
@@ -288,13 +293,13 @@ void several_request::leave(batch& done) noexcept {
     request* const next = std::exchange(held_[i].next, nullptr);
     if (next == nullptr) continue;
     section_core& s = *held_[i].section;
-    if (has_next_below(i)) {
-      go_on_with(s, *next, elsewhere, done);
-    } else {
+    if (!has_next_below(i)) {
       done.owe(nullptr);
       hand_back(done);  // this may be gone
       return go_on_with(s, *next, false, done);
     }
+    go_on_with(s, *next, elsewhere, done);
+    if (!done.owes()) return;  // a body has blocked the thread, and this may be gone
   }
   done.owe(nullptr);
   hand_back(done);  // this may be gone
@@ -310,13 +315,15 @@ void several_request::go_on_with(section_core& s, request& next, bool elsewhere,
   elsewhere || done.has_entered() ? s.pass_to_executor(next, done) : s.serve_on(next, done);
 }
 
-// A body that runs here meanwhile blocks the thread, perhaps for one of those.
+// A body that runs here meanwhile blocks the thread, perhaps for one of those, or for who leaves them.
 void several_request::give_away_owed(batch& done) noexcept {
   for (std::size_t i = entered_; i-- != 0;) {
     if (request* const next = std::exchange(held_[i].next, nullptr)) {
       held_[i].section->pass_to_executor(*next, done);
     }
   }
+  done.owe(nullptr);
+  hand_back(done);  // this may be gone
 }
 
 void give_away_owed(several_request& r, batch& done) noexcept { r.give_away_owed(done); }

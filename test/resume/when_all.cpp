@@ -115,6 +115,16 @@ TEST_SUITE("resume") {
     auto whole = when_all(numbers() | std::views::transform(twice));
     CHECK(sync_wait(std::move(whole)) == std::vector{0, 2, 4});
     CHECK(sync_wait(when_any(numbers() | std::views::transform(twice))).value == 0);
+    const auto with_state = [] {
+      const std::vector<int> ids{1, 2};
+      return when_all(std::views::all(std::vector<int>(ids)) |
+                      std::views::transform([p = std::make_shared<int>(10)](int i) -> task<int> {
+                        co_await yield();
+                        co_return i + *p;
+                      }));
+    };
+    thread_pool pool{1};
+    CHECK(sync_wait(schedule_on(pool, with_state())) == std::vector{11, 12});
   }
 
   TEST_CASE("when_all: a range of void gives nothing") {

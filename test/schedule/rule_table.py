@@ -484,7 +484,7 @@ rule("what is woken is asked again", "s->is_awake = true;", "")
 rule("the look that withdraws one forgets it", "done.add(s->behind());", "")
 rule("who withdraws the one that is to be asked there forgets the others",
      "return ask_on_executor(done);", "return false;", ASIDE_ON_LANE)
-rule("the one that is asked there is unpinned at once", "done.add_set_aside(s);",
+rule("the one that is asked there is unpinned at once", "done.add_asked(s);",
      "if (s.unpin()) done.add(s.behind());", ASIDE_ON_LANE)
 rule("who withdraws the one that is to be asked there passes it over, and its job is to come",
      "e.asks_there = false;\n  take_from_aside(*e.oldest_aside);", "e.asks_there = false;",

@@ -218,6 +218,62 @@ TEST_SUITE("section") {
     CHECK(ran);
   }
 
+  TEST_CASE("handing back: the body of several blocks for what was served just before") {
+    critical_section a;
+    critical_section b;
+    critical_section g;
+    bool ran = false;
+    std::optional<foreign> holds_g;
+    std::optional<foreign> wants_both;
+    bool over = false;
+    section_guard busy = support::hold(a);
+    const auto hold_g = [&]() -> foreign {
+      section_guard mine = co_await g.lock();
+      co_await a.execute([] {});
+    };
+    const auto body = [&] { g.execute_blocking([&] { ran = true; }); };
+    // By a thread of its own each, for a thread's guards are its chain's.
+    std::thread([&] { holds_g.emplace(hold_g()); }).join();
+    std::thread([&] {
+      wants_both.emplace(support::await_in_foreign(execute(std::tie(a, b), body), over));
+    }).join();
+    busy.unlock();
+    holds_g->wait();
+    wants_both->wait();
+    CHECK(over);
+    CHECK(ran);
+  }
+
+  TEST_CASE(
+      "handing back: one of those that are left is passed on, and a body there blocks for who "
+      "left") {
+    critical_section a;
+    critical_section b;
+    critical_section g;
+    gate ends;
+    bool over[2] = {};
+    bool ran = false;
+    std::optional<foreign> leaves;
+    std::optional<foreign> in_a;
+    std::optional<foreign> in_b;
+    const auto waits = [&]() -> task<> { co_await ends; };
+    const auto leave = [&]() -> foreign {
+      section_guard mine = co_await g.lock();
+      co_await execute(std::tie(a, b), waits);
+    };
+    const auto wants_g = [&] { g.execute_blocking([&] { ran = true; }); };
+    std::thread([&] { leaves.emplace(leave()); }).join();
+    std::thread([&] {
+      in_a.emplace(support::await_in_foreign(a.execute([] {}), over[0]));
+      in_b.emplace(support::await_in_foreign(b.execute(wants_g), over[1]));
+    }).join();
+    ends.open();
+    for (auto* each : {&leaves, &in_a, &in_b}) (*each)->wait();
+    CHECK(over[0]);
+    CHECK(over[1]);
+    CHECK(ran);
+  }
+
   TEST_CASE(
       "handing back: predicates of a bound section are asked there, though a hold ends elsewhere") {
     SUBCASE("that of a guard") {

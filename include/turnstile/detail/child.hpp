@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <tuple>
@@ -238,9 +239,9 @@ struct rest_of_range {
 template <class Range>
   requires shows_only<Range>
 struct rest_of_range<Range> {
-  explicit rest_of_range(Range& range) : kept(std::move(range)) {}
-  Range& elements(Range&) noexcept { return kept; }
-  Range kept;
+  explicit rest_of_range(Range& range) : kept(std::make_unique<Range>(std::move(range))) {}
+  Range& elements(Range&) noexcept { return *kept; }
+  std::unique_ptr<Range> kept;  // stays where it is: the children may refer to what is in it
 };
 
 // Starts all of them, each after `prepare(child, which)`, and gives the last one to go on with in the
