@@ -28,6 +28,10 @@ COUNTED = (
     "buffering: the checker cannot show that"
 )
 NAMES = "what is read there without the lock is a plain string, of which the checker knows nothing"
+FREED = (
+    "keeps the store to the word before it, for a CAS there, which reads the newest (K8): the checker makes the stores "
+    "of a thread in their order"
+)
 SHOWN = "a number that is only shown (K6), and no scenario looks while another section is kept"
 
 # where (the beginning of file:line), code, change, reason
@@ -50,11 +54,13 @@ EXPLAINED = [
     ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
     ("wait_graph.cpp", "w.lasts->load(acquire)", "acquire to relaxed", OVER),
     ("claims.hpp", "rest_.load(acquire)", "acquire to relaxed", NAMES),
+    ("claims.cpp", "r.rest_.store(new", "release to relaxed", NAMES),
     ("submissions.cpp", "seen, said, acq_rel", "acq_rel to acquire", CAME),
     ("submissions.cpp", "word_.exchange(0, acquire)", "acquire to relaxed", CAME),
     ("keeper.cpp", "word_.load(acquire) % states == free", "acquire to relaxed", COUNTED),
     ("keeper.cpp", "since_.store(executions * one_body - now, release)", "release to relaxed", SHOWN),
     ("keeper.cpp", "since_.load(acquire)", "acquire to relaxed", SHOWN),
     ("keeper.cpp", "bodies_.load(acquire) & ~inside", "acquire to relaxed", SHOWN),
+    ("keeper.cpp", "bodies_.store(ended_bodies(), release)", "release to relaxed", FREED),
     ("errors.cpp", "unobserved_handler.load(acquire)", "acquire to relaxed", HANDLER),
 ]

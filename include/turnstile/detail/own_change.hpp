@@ -19,7 +19,7 @@ inline bool is_changed_here(const void* place) noexcept {
 // In this scope a function changes it.
 class own_change : private written_here {
  public:
-  explicit own_change(void* place) noexcept : written_here{place, here().writes} {
+  explicit own_change(void* variable) noexcept : written_here{variable, here().writes} {
     here().writes = this;
   }
   ~own_change() { here().writes = outer; }
