@@ -22,7 +22,18 @@ class blocking_execution : private execution<Body> {
   }
 
   typename base::value run() {
+    if (here().fiber != nullptr) [[unlikely]]
+      return run_in_fiber();
+    return run_here();
+  }
+
+ private:
+  TURNSTILE_COLD typename base::value run_in_fiber() {
     const not_in_fiber a_body_runs_here;
+    return run_here();
+  }
+
+  TURNSTILE_INLINE typename base::value run_here() {
     if (const auto then = run_if_idle(); then == base::phase::waiting) {
       wait();
     } else {
@@ -31,7 +42,6 @@ class blocking_execution : private execution<Body> {
     return this->take();
   }
 
- private:
   // Whoever is served here, and has no executor, goes on before this thread may block.
   TURNSTILE_INLINE auto run_if_idle() {
     const trampoline before_it(true);
