@@ -27,7 +27,7 @@ const void* node_of(const chain_frame& f) noexcept {
 // Or may end by itself as yet.
 bool over(const wait& w) noexcept {
   return w.over->load(acquire) ||  // G1
-         (w.lasts != nullptr && !w.lasts->load(acquire));
+         (w.may_expire && !static_cast<const wait_with_deadline&>(w).lasts->load(acquire));
 }
 
 // The frame in which a chain has a node; null if it has not.

@@ -52,7 +52,7 @@ EXPLAINED = [
     ("submitted.hpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("scope_core.cpp", "over_.store(true, release)", "release to relaxed", OVER),
     ("wait_graph.cpp", "w.over->load(acquire)", "acquire to relaxed", OVER),
-    ("wait_graph.cpp", "w.lasts->load(acquire)", "acquire to relaxed", OVER),
+    ("wait_graph.cpp", ".lasts->load(acquire)", "acquire to relaxed", OVER),
     ("claims.hpp", "rest_.load(acquire)", "acquire to relaxed", NAMES),
     ("claims.cpp", "r.rest_.store(new", "release to relaxed", NAMES),
     ("submissions.cpp", "seen, said, acq_rel", "acq_rel to acquire", CAME),

@@ -216,6 +216,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
     wait_.scope = nullptr;
     wait_.over = &state_->over_;
     wait_.lasts = &state_->lasts_;
+    wait_.may_expire = true;
     wait_.at = &state_->at_;
     wait_.label = &label_of_wanted;
     try {
@@ -230,7 +231,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   [[noreturn]] void misused(std::string_view what) const noexcept { state_->misused(what); }
 
   submitted_result<R>* state_;
-  struct handle_wait : wait {
+  struct handle_wait : wait_with_deadline {
     submitted_result<R>* state;
   };
   handle_wait wait_;

@@ -134,21 +134,26 @@ struct wait {
 
   // Written by the waiter before it is told.
   const void* wants;
-  scope_members* scope;                 // the same, if it is one
-  const atomic<bool>* over;             // G1
-  const atomic<bool>* lasts = nullptr;  // null: it does not end by itself
+  scope_members* scope;      // the same, if it is one
+  const atomic<bool>* over;  // G1
   const site* at;
   std::string (*label)(const wait&);  // what errors call what it wants
 
   // Written by begin_wait.
   chain_frame* by;  // the chain that waits, without what is gone from its top; in the table a share
   told where = told::not_at_all;
-  std::uint8_t links;  // under the lock, as everything from here on: lists that it is in
+  bool may_expire = false;  // by the waiter, as above: it is a wait_with_deadline
+  std::uint8_t links;       // under the lock, as everything from here on: lists that it is in
   std::array<std::uintptr_t, 3> next;
   std::uint64_t seen;          // by the search of that number, which came
   wait* from;                  // from this one, whose node the chain has
   const chain_frame* through;  // in this frame
   wait* behind;                // to be looked at after this one
+};
+
+// In what has a deadline, and so apart: others, which are in every awaiter, have no room for it.
+struct wait_with_deadline : wait {
+  const atomic<bool>* lasts;
 };
 
 // A wait of a chain that has its scope only, told in its frame. True: that is all, and end_wait follows.
