@@ -70,7 +70,7 @@ value_block* value_cell::detach() noexcept {
 }
 
 value_cell::turn::turn(value_cell& cell) : written_here{&cell, here().writes} {
-  if (is_changed_here(&cell)) refuse_inside_its_own_change();
+  refuse_if_changed_here(&cell);
   cell.turns_.lock();
   here().writes = this;
 }

@@ -27,13 +27,14 @@ TAKES(divided); TAKES(drop); TAKES(drop_hold); TAKES(end_claims); TAKES(end_copy
 TAKES(end_frame); TAKES(end_told_wait); TAKES(end_wait); TAKES(execute); TAKES(execute_after);
 TAKES(fork); TAKES(frame_on); TAKES(gone); TAKES(has_come); TAKES(here); TAKES(holds_section);
 TAKES(home_worker); TAKES(identity_of); TAKES(innermost_frame); TAKES(innermost_held);
-TAKES(invoke); TAKES(is_cancellation); TAKES(is_hold); TAKES(is_member); TAKES(keep);
+TAKES(invoke); TAKES(is_cancellation); TAKES(is_changed_here); TAKES(is_hold); TAKES(is_member); TAKES(keep);
 TAKES(keep_claims); TAKES(label_of); TAKES(labels_of); TAKES(lane_of); TAKES(later);
 TAKES(let_go); TAKES(limit); TAKES(make_branch); TAKES(make_hold); TAKES(make_ordered);
 TAKES(make_stand_in); TAKES(mask_of); TAKES(may_hold_sections); TAKES(may_withdraw);
 TAKES(name_of); TAKES(need_not_end); TAKES(note_order); TAKES(pause); TAKES(post);
 TAKES(post_fork); TAKES(prefetch_request); TAKES(prefetch_to_write); TAKES(push_hold);
-TAKES(raise_to); TAKES(reads); TAKES(refuse_elsewhere); TAKES(refuse_if_expired);
+TAKES(raise_to); TAKES(reads); TAKES(refuse_elsewhere); TAKES(refuse_if_changed_here);
+TAKES(refuse_if_expired);
 TAKES(refuse_if_held); TAKES(refuse_if_withdrawn); TAKES(refuse_wait_if_held); TAKES(replicas_of);
 TAKES(report_unobserved); TAKES(require_host_body); TAKES(require_some); TAKES(resource_of);
 TAKES(resume_at_home); TAKES(resumes_here); TAKES(run_held); TAKES(run_to_suspension);

@@ -15,6 +15,10 @@ inline bool is_changed_here(const void* place) noexcept {
 }
 
 [[noreturn]] TURNSTILE_COLD void refuse_inside_its_own_change();
+inline void refuse_if_changed_here(const void* place) {
+  if (is_changed_here(place)) [[unlikely]]
+    refuse_inside_its_own_change();
+}
 
 // In this scope a function changes it.
 class own_change : private written_here {

@@ -31,8 +31,7 @@ class small_value {
 
   // What writes throws std::logic_error inside a change of this thread's own, which would begin again for ever.
   snapshot<T> assign(prepared value) {
-    if (is_changed_here(this)) [[unlikely]]
-      refuse_inside_its_own_change();
+    detail::refuse_if_changed_here(this);
     const std::uint64_t bits = detail::bits_of(value);
     versioned_bits seen = word_.load();
     while (!word_.swap_if(seen, {seen.version + 1, bits})) {
@@ -42,8 +41,7 @@ class small_value {
 
   template <class F>
   snapshot<T> update(F&& f) {
-    if (is_changed_here(this)) [[unlikely]]
-      refuse_inside_its_own_change();
+    detail::refuse_if_changed_here(this);
     const own_change inside_f(this);
     versioned_bits seen = word_.load();
     for (;;) {
@@ -55,8 +53,7 @@ class small_value {
   }
 
   std::optional<snapshot<T>> compare_assign(std::uint64_t version, const T& value) {
-    if (is_changed_here(this)) [[unlikely]]
-      refuse_inside_its_own_change();
+    detail::refuse_if_changed_here(this);
     versioned_bits seen = word_.load();
     const versioned_bits next{version + 1, detail::bits_of(value)};
     if (seen.version != version || !word_.swap_if(seen, next)) return std::nullopt;
