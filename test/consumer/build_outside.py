@@ -120,13 +120,15 @@ def try_subproject(args, work):
     os.environ["CXX"] = " ".join(args.compiler)
     # A library that happens to be installed here is not the one to try. Plain builds fastest; and this is the
     # one build of the library without precompiled headers, which hide what a file forgot to include. It is shared,
-    # by a program that hides what it defines.
+    # which a guest has to be told by name, by a program that hides what it defines.
     run("meson", "setup", "--force-fallback-for=turnstile", "--buildtype=plain", "-Db_pch=false",
-        "--default-library=shared", out, project)
-    programs = ["outside"] + (["outside_cuda"] if args.cuda else [])
-    run("ninja", "-C", out, *programs)
+        "-Dturnstile:default_library=shared", "-Dturnstile:all_rings=false",
+        "-Dturnstile:cuda=" + ("enabled" if args.cuda else "disabled"), out, project)
+    run("ninja", "-C", out)
     # And since it is there, the shared library is installed, too.
     install(args, work, out)
+    next((work / "root").rglob("libturnstile.so"))
+    programs = ["outside"] + (["outside_cuda"] if args.cuda else [])
     return [out / program for program in programs] + [compile_with_pkg_config(args, work)]
 
 

@@ -25,6 +25,11 @@ bool interpreter::needs_thread(std::size_t section) const {
   return now() == place::nowhere && world_.sites[section]->bound() == place::nowhere;
 }
 
+bool interpreter::is_elsewhere(std::size_t section) const {
+  const place bound = world_.sites[section]->bound();
+  return bound != place::nowhere && bound != now();
+}
+
 place interpreter::starts_at(std::size_t section, bool idle) const {
   const place bound = world_.sites[section]->bound();
   if (bound != place::nowhere) return bound;
@@ -56,8 +61,7 @@ asked& interpreter::ask(actor a, const instruction& i, std::size_t section, requ
     if (what == request::kind::body) {
       q.inner = &model_.new_body_chain(a.holds, section);
       q.as->starts_at = starts_at(section, idle && !q.level);
-      const place bound = world_.sites[section]->bound();
-      const bool here = bound == place::nowhere || bound == now();
+      const bool here = !is_elsewhere(section);
       if (idle && here && gap(q) == 0 && !q.level) model_.runs_at_once(*q.as);
       note_how_to_withdraw(q, !idle || !here);
     } else {
@@ -186,9 +190,7 @@ unsigned interpreter::turns_between(const instruction& i) const {
 }
 
 interpreter::tried interpreter::predict_try(std::size_t section) {
-  const place bound = world_.sites[section]->bound();
-  const bool elsewhere = bound != place::nowhere && bound != now();
-  if (elsewhere && !model_.closed(section)) return tried::empty;
+  if (is_elsewhere(section) && !model_.closed(section)) return tried::empty;
   look_at(section);
   if (model_.closed(section)) {
     static_cast<void>(model_.ask(section, nullptr));  // which counts the refusal

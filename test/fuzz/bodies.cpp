@@ -33,7 +33,7 @@ R interpreter::plain(asked& q) {
   } catch (...) {
     got.error = std::current_exception();
   }
-  model_.end(*q.as, got, depth());
+  model_.end(*q.as, got, depth(), is_elsewhere(q.section));
   if (got.error != nullptr) std::rethrow_exception(got.error);
   q.value = got.value;
   if constexpr (std::is_reference_v<R>) {
@@ -53,7 +53,7 @@ task<R> interpreter::waiting(asked& q) {
 template <class R>
 task<R> interpreter::waits_not(asked& q) {
   const std::exception_ptr error = std::make_exception_ptr(thrown{++last_value_});
-  model_.end(*q.as, {error, 0}, depth());
+  model_.end(*q.as, {error, 0}, depth(), is_elsewhere(q.section));
   std::rethrow_exception(error);
 }
 
@@ -67,7 +67,7 @@ task<R> interpreter::waits(asked& q) {
   } catch (...) {
     got.error = std::current_exception();
   }
-  model_.end(*q.as, got, depth());
+  model_.end(*q.as, got, depth(), is_elsewhere(q.section));
   if (got.error != nullptr) std::rethrow_exception(got.error);
   q.value = got.value;
   if constexpr (std::is_reference_v<R>) {

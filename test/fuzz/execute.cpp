@@ -113,9 +113,8 @@ void interpreter::try_execute_on(actor a, asked& q, Target& target) {
 
 bool interpreter::would_not_wait(actor a, std::size_t section) {
   look_at(section);
-  const place bound = world_.sites[section]->bound();
   if (a.holds->has(section) || model_.closed(section)) return true;
-  return model_.idle(section) && (bound == place::nowhere || bound == now());
+  return model_.idle(section) && !is_elsewhere(section);
 }
 
 void interpreter::wait_in_place(actor a, const instruction& i) {

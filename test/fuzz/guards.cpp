@@ -85,7 +85,7 @@ void interpreter::put(std::size_t slot, Guard guard, request& r) {
 template <class Guard>
 void interpreter::give_back(Guard& guard, request& r, unsigned how) {
   expect(guard.owns_lock(), "an owned guard is empty");
-  model_.end(r, {}, depth());
+  model_.end(r, {}, depth(), is_elsewhere(r.section));
   model_.drop(r);
   r.let_go = true;
   if (how == 1) {

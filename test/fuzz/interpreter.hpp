@@ -195,6 +195,7 @@ class interpreter {
   std::optional<std::size_t> choose(actor a, const instruction& i) const;
   bool may_wait_for(actor a, std::size_t section) const;
   bool needs_thread(std::size_t section) const;  // if it is handed on from here
+  bool is_elsewhere(std::size_t section) const;  // not where its bodies run
   asked& ask(actor a, const instruction& i, std::size_t section, request::kind what);
   asked& ask_without_waiting(const instruction& i, std::size_t section);
   void say_how_to_withdraw(asked& q, const instruction& i);

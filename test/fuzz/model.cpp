@@ -118,6 +118,7 @@ void model::start(request& r, place now, int depth) {
   expect(r.at == request::phase::queued, "a body ran twice");
   expect(line(r.section).waiting.front() == &r, "a body ran before its turn");
   expect(!line(r.section).lags, "two bodies at once");
+  expect(!line(r.section).asks_there, "a body ran before those aside were asked");
   expect(r.starts_at == place::nowhere || r.starts_at == now, "a body ran on the wrong executor");
   if (!r.awake) check_nobody_aside_may_run(line(r.section));
   r.at = request::phase::running;
@@ -129,11 +130,12 @@ void model::granted(request& r) {
   tell("granted", r.section, r.number);
   expect(r.at == request::phase::queued, "a guard was given twice");
   expect(line(r.section).waiting.front() == &r, "a guard was given before its turn");
+  expect(!line(r.section).asks_there, "a guard was given before those aside were asked");
   check_nobody_aside_may_run(line(r.section));
   r.at = request::phase::running;
 }
 
-void model::end(request& r, outcome got, int depth) {
+void model::end(request& r, outcome got, int depth, bool elsewhere) {
   event(nullptr);
   tell(got.error == nullptr ? "ends" : "ends with an error", r.section, r.number);
   section_line& l = line(r.section);
@@ -141,6 +143,7 @@ void model::end(request& r, outcome got, int depth) {
   l.waiting.pop_front();
   ++l.executions;
   l.lags = r.what == request::kind::body && depth > r.depth;
+  l.asks_there = elsewhere && !l.lags && !l.aside.empty();
   r.at = request::phase::done;
   r.got = std::move(got);
 }
@@ -187,6 +190,7 @@ bool model::asks(request& r, std::uint64_t executions) {
   if (r.aside) {
     expect(l.waiting.empty() || l.waiting.front()->at == request::phase::queued,
            "a predicate was asked beside a body");
+    if (yes || l.aside.back() == &r) l.asks_there = false;
     if (!yes) return false;
     expect(*std::ranges::find_if(
                l.aside, [&l](const request* o) { return *o->level <= l.executions; }) == &r,
@@ -216,6 +220,7 @@ void model::go(request& r, reason why) {
   tell("is withdrawn", r.section, r.number);
   std::erase(l.waiting, &r);
   std::erase(l.aside, &r);
+  if (l.aside.empty()) l.asks_there = false;
   ++l.withdrawn;
   r.at = request::phase::done;
   r.gone = why;
@@ -277,7 +282,7 @@ void model::look(std::size_t section, const counts& said) {
   if (only_closing(l) && !said.held) end_line(l);
   if (said.executions == l.executions) l.lags = false;
   const std::size_t lag = l.lags ? 1 : 0;
-  const std::size_t all = l.waiting.size() + lag;
+  const std::size_t all = l.waiting.size() + lag + (l.asks_there ? 1 : 0);
   expect(said.held == (all != 0), "statistics: held");
   const std::size_t behind = (all == 0 ? 0 : all - 1) + l.aside.size();
   const bool passed_on = counts_passed_on_ && said.waiters == all + l.aside.size();
@@ -292,7 +297,7 @@ void model::look(std::size_t section, const counts& said) {
 void model::quiet(bool stuck) const {
   expect(due_ == nullptr, "an idle section did not run the body at once");
   for (const section_line& l : lines_) {
-    expect(!l.lags, "a section was not released");
+    expect(!l.lags && !l.asks_there, "a section was not released");
     if (l.waiting.empty()) continue;
     expect(stuck, "requests wait, and nobody is going to serve them");
     expect(l.waiting.front()->at == request::phase::running, "a free section serves nobody");

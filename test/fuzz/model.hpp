@@ -126,7 +126,8 @@ class model {
   // It runs before anything else happens.
   void runs_at_once(request& r) { due_ = &r; }
   bool idle(std::size_t section) const {
-    return line(section).waiting.empty() && !line(section).lags;
+    const section_line& l = line(section);
+    return l.waiting.empty() && !l.lags && !l.asks_there;
   }
   bool closed(std::size_t section) const { return line(section).closed; }
   std::size_t length(std::size_t section) const { return line(section).waiting.size(); }
@@ -134,9 +135,10 @@ class model {
 
   // `depth` counts jobs that run within others, as if other threads did them. A body that starts
   // outside of one and ends inside keeps its section until the outer call returns: the section lags.
+  // `elsewhere`: not on the section's executor. Then those aside are asked there before anybody has the section.
   void start(request& r, place now, int depth);
   void granted(request& r);
-  void end(request& r, outcome got, int depth);
+  void end(request& r, outcome got, int depth, bool elsewhere);
   // Whoever waited for it goes on, with `got`, which says `why`.
   void deliver(request& r, const outcome& got, reason why);
 
@@ -186,7 +188,8 @@ class model {
     request* may_go = nullptr;     // see withdraw
     reason may_go_by = reason::none;
     bool closed = false;
-    bool lags = false;  // see end
+    bool lags = false;        // see end
+    bool asks_there = false;  // see end
     std::uint64_t accepted = 0;
     std::uint64_t executions = 0;
     std::uint64_t withdrawn = 0;
