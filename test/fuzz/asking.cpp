@@ -172,6 +172,7 @@ void interpreter::settle() {
 }
 
 bool interpreter::may_run(asked& q) {
+  expect(!is_elsewhere(q.section), "a predicate was asked on the wrong executor");
   return model_.asks(*q.as, world_.sites[q.section]->statistics().executions);
 }
 
