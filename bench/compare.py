@@ -41,7 +41,7 @@ def arguments():
     parser.add_argument("--tsv", type=pathlib.Path, metavar="FILE",
                         help="a row for each number of each case: median, range, ratios, answer")
     parser.add_argument("--rounds", type=int, metavar="N",
-                        help="how often each case is measured (7, 3 with --quick; with --before 16, "
+                        help="how often each case is measured (9, 3 with --quick; with --before 16, "
                              "6 with --quick)")
     parser.add_argument("--quick", action="store_true",
                         help="few and short rounds: enough to see that it works, not to quote")
@@ -53,7 +53,7 @@ def arguments():
     if chosen.json and chosen.earlier:
         parser.error("--json wants --build")
     if chosen.rounds is None:
-        usual, quick = (16, 6) if chosen.before else (7, 3)
+        usual, quick = (16, 6) if chosen.before else (9, 3)
         chosen.rounds = quick if chosen.quick else usual
     if chosen.rounds < 1:
         parser.error("--rounds wants a number above 0")
@@ -71,17 +71,24 @@ def context_of(chosen, of_builds):
         "load before": load,
         **of_builds,
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": shlex.join(sys.argv),
+        "command": shlex.join(map(machine.from_the_tree, sys.argv)),
         "rounds": f"{chosen.rounds}, each case about {chosen.round_ms} ms, "
-                  f"{'builds and ' if chosen.before else ''}executables interleaved",
+                  f"{'builds and ' if chosen.before else ''}executables interleaved"
+                  f"{', quick: not to be quoted' if chosen.quick else ''}",
     }
+
+
+def how_to_repeat(chosen, commit):
+    options = ["--rounds", str(chosen.rounds), *(["--quick"] if chosen.quick else []),
+               *(["--filter", chosen.filter] if chosen.filter != "." else [])]
+    return f"git checkout {commit} && tools/bench {shlex.join(options)}, with --compiler for another than g++"
 
 
 def context_of_one(chosen, found, missing):
     said = builds.describe(chosen.build, found)
     left_out = [said["left out"], *(f"{name} (not in this build)" for name in missing)]
     said["left out"] = "; ".join(part for part in left_out if part) or "nothing"
-    return context_of(chosen, said)
+    return {**context_of(chosen, said), "to repeat": how_to_repeat(chosen, said["commit"].split(",")[0])}
 
 
 def context_of_two(chosen, before, after, left_out):
@@ -174,13 +181,14 @@ def show_two(chosen, context, before, after):
         tsv.write_before_after(chosen.tsv, comparison)
 
 
-def keeper(chosen, context, numbers):
-    """Saves what has been measured so far, whole or not at all, with what other programs did meanwhile."""
+def keeper(chosen, context, found, numbers):
+    """Saves what has been measured so far, whole or not at all, with what the machine did meanwhile."""
     others = machine.Others()
 
     def keep():
         others.end_round()
         context["other programs"] = others.sentence()
+        context["a cache line"] = machine.lines_sentence([ns for exe in found for ns in exe.round_trips])
         if chosen.json:
             part = chosen.json.with_name(f"{chosen.json.name}.part")
             said = {"context": context, **{name: results.raw() for name, results in numbers.items()}}
@@ -195,7 +203,7 @@ def compare_with_field(chosen):
     context = context_of_one(chosen, found, missing)
     show_context(context)
     results = Results()
-    measure(chosen, found, results, keeper(chosen, context, {"cases": results}))
+    measure(chosen, found, results, keeper(chosen, context, found, {"cases": results}))
     show(chosen, context, results)
 
 
@@ -206,7 +214,8 @@ def compare_builds(chosen):
     context = context_of_two(chosen, *map(list, zip(*pairs)), left_out)
     show_context(context)
     before, after = Results(), Results()
-    measure_two(chosen, pairs, (before, after), keeper(chosen, context, {"cases": after, "before": before}))
+    keep = keeper(chosen, context, [exe for pair in pairs for exe in pair], {"cases": after, "before": before})
+    measure_two(chosen, pairs, (before, after), keep)
     show_two(chosen, context, before, after)
 
 

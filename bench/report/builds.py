@@ -28,7 +28,7 @@ def step(executables):
 
 def sentence(build, executables):
     said = describe(build, executables)
-    return f"{build}: {said['compiler']}, {said['build']}, commit {said['commit']}"
+    return f"{machine.from_the_tree(build)}: {said['compiler']}, {said['build']}, commit {said['commit']}"
 
 
 def _read(build, name):

@@ -22,6 +22,7 @@ class Executable:
     def __init__(self, path):
         self.name = path.name
         self._path = path
+        self.round_trips = []  # at the beginning of each round: ns that a line takes to another core and back
 
     def context(self, round_ms):
         """What the executable says about itself: compiler, build, contenders left out."""
@@ -37,7 +38,11 @@ class Executable:
                        f"--benchmark_out={out}", "--benchmark_out_format=json",
                        *([f"--step_ns={step}"] if step else []), *(["--shares"] if shares else [])])
             text = out.read_text(encoding="utf-8") if out.exists() else ""
-        return json.loads(text)["benchmarks"] if text else []
+        if not text:
+            return []
+        said = json.loads(text)
+        self.round_trips += filter(None, [float(said.get("context", {}).get("line_round_trip_ns", 0))])
+        return said["benchmarks"]
 
     def _run(self, arguments):
         try:

@@ -24,24 +24,24 @@ class Goal:
     beside_letters: dict = dataclasses.field(default_factory=dict)  # with these letters changed
 
     def value(self, results, contender):
-        """The median that was measured, or None."""
+        """What was measured, or None."""
         case = results.find(self.question, contender + self.way, **self.letters)
         if case is None:
             return None
         if self.other:
-            found = results.against(case, self.other)
-        elif self.beside is not None:
-            found = results.against(case, contender + self.beside, **self.beside_letters)
-        elif self.measure == "limit":
-            found = results.against_limit(case)
-        elif self.measure == "mutex":
-            found = results.against_mutex(case, self.counter)
-        else:
-            found = results.range(case, self.counter)
-        return found.median if found else None
+            return results.against(case, self.other)
+        if self.beside is not None:
+            return results.against(case, contender + self.beside, **self.beside_letters)
+        if self.measure == "limit":
+            return results.against_limit(case)
+        if self.measure == "mutex":
+            return results.against_mutex(case, self.counter)
+        return results.range(case, self.counter)
 
     def met(self, value):
-        return value >= self.bound if self.measure in ("at least", "index") else value <= self.bound
+        """By the median of the rounds."""
+        median = value.median
+        return median >= self.bound if self.measure in ("at least", "index") else median <= self.bound
 
     def bound_text(self):
         if self.measure == "at least":
@@ -57,8 +57,10 @@ class Goal:
     def value_text(self, value):
         if value is None:
             return "not measured"
-        form = _FORMS.get(self.measure, "{:.3f} x")
-        return f"{form.format(value)} {'met' if self.met(value) else 'not met'}"
+        median, low, high = (_FORMS.get(self.measure, "{:.3f} x").format(number)
+                             for number in (value.median, value.low, value.high))
+        span = f" ({low.split()[0]} to {high.split()[0]})" if low != high else ""
+        return f"{median}{span} {'met' if self.met(value) else 'not met'}"
 
 
 def _counter(threads, clients):

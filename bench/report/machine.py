@@ -1,26 +1,57 @@
 """What the numbers were measured on: the processor, the tree, and who else was using the cores."""
 
 import os
+import pathlib
 import platform
 import resource
+import statistics
 import subprocess
 import time
 
+TREE = pathlib.Path(__file__).resolve().parents[2]
+
 
 def processor():
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
-            for line in cpuinfo:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.machine()
+    named = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
+    return next((line.split(":", 1)[1].strip() for line in named), platform.machine())
 
 
 def summary():
-    return (f"{processor()}, {len(os.sched_getaffinity(0))} cores, "
+    return (f"{processor()}, {len(os.sched_getaffinity(0))} cores{_shared_cores()}{_guest()}, "
             f"{platform.system()} {platform.release()}")
+
+
+def _shared_cores():
+    """Whether what the system takes for cores are threads of fewer. A guest may be told nothing of that."""
+    mine = os.sched_getaffinity(0)
+    siblings = {_read(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") for number in mine}
+    return f" (threads of {len(siblings)})" if "" not in siblings and len(siblings) < len(mine) else ""
+
+
+def _guest():
+    flags = next((line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
+    return " of a virtual machine" if "hypervisor" in flags.split() else ""
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def lines_sentence(round_trips):
+    """Of the samples in ns: cores that were moved apart meanwhile make a run of two halves."""
+    if not round_trips:
+        return "not measured"
+    return (f"to another core and back in {statistics.median(round_trips):.0f} ns "
+            f"({min(round_trips):.0f} to {max(round_trips):.0f}; {len(round_trips)} samples)")
+
+
+def from_the_tree(word):
+    """A path, or an argument that is one, as anybody can write it who is at the top of the tree."""
+    return os.path.relpath(word, TREE) if os.path.isabs(word) else str(word)
 
 
 def commit(folder):

@@ -15,7 +15,8 @@ STYLE = pathlib.Path(__file__).with_name("style.css")
 READING = (
     "Each number is the median of the rounds, next to it the lowest and the highest of them, and the "
     "spread: half of that range, as a share of the median. “× mutex” compares with std::mutex in the "
-    "same process and the same round, “× limit” with what the hardware allows at best: max(inside, "
+    "same process and the same round, whose median stands behind “of”: the row of std_mutex is that of the process in "
+    "which the field runs. “× limit” compares with what the hardware allows at best: max(inside, "
     "(inside + outside) / cores), where inside and outside are timed alone, in the same run. “answer” "
     "says in how many rounds the case found right what it had computed. Jain's index is taken in every third "
     "round. T threads, N clients, S "
@@ -38,7 +39,7 @@ def write(path, context, results):
     titles = [*(["Goals"] if rows else []), *([FIELD] if standings else []),
               *(view.title for view, _ in views)]
     _write(path, "turnstile, compared", titles,
-           [_paragraph(_goals_met(header, rows)) if rows else "", _facts(context),
+           [_warning(context), _paragraph(_goals_met(header, rows)) if rows else "", _facts(context),
             _paragraph(READING), _contents(titles), _goals(header, rows), _field(standings),
             *(_section(view, shown, results) for view, shown in views)])
 
@@ -51,7 +52,7 @@ def write_before_after(path, context, comparison):
         groups.append(("Controls", comparison.controls))
     titles = [title for title, _ in groups]
     _write(path, "turnstile, before and after", titles,
-           [*map(_paragraph, comparison.summary()), _facts(context),
+           [_warning(context), *map(_paragraph, comparison.summary()), _facts(context),
             _paragraph(READING_BEFORE_AFTER), _contents(titles),
             *(_group(comparison, title, differences) for title, differences in groups)])
 
@@ -69,6 +70,13 @@ def _head(title):
             '<meta name="color-scheme" content="light dark">\n'
             f"<title>{title}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}"
             f"</style></head><body>\n<h1>{title}</h1>")
+
+
+def _warning(context):
+    """On top: that the numbers are not to be quoted, and why."""
+    why = [context[name] for name in ("rounds", "build", "other programs")
+           if any(word in context.get(name, "") for word in ("not to be quoted", "mean nothing"))]
+    return f"<p class=warning><strong>Not to be quoted.</strong> {html.escape('; '.join(why))}.</p>" if why else ""
 
 
 def _facts(context):
@@ -200,8 +208,14 @@ def _cells(view, results, case, compared):
     if len(ranges) == 1:
         cells.append(f"±{(last.high - last.low) / 2 / (last.median or 1):.0%}")
     ratios = dict(grid.ratios(view, results, case))
-    cells += [grid.short(ratios[name].median) if name in ratios else "–" for name in compared]
+    cells += [_ratio(view, results, case, name, ratios[name]) if name in ratios else "–" for name in compared]
     return [*cells, results.answer(case)]
+
+
+def _ratio(view, results, case, name, ratio):
+    """With what it was divided by, if that is not a row of the table: each executable has a std::mutex."""
+    beside = results.mutex_beside(case) if name == "mutex" else None
+    return f"{grid.short(ratio.median)} of {beside.median:,.{view.places}f}" if beside else grid.short(ratio.median)
 
 
 def _group(comparison, title, differences):

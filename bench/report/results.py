@@ -130,6 +130,12 @@ class Results:
         reference = self.reference(case)
         return self._against(case, reference, counter) if reference else None
 
+    def mutex_beside(self, case):
+        """The time of std::mutex that it is compared with, which is that of its own process: None if with none."""
+        return Range.of([counters["ns_per_op"] for counters in
+                         self._rounds.get((self._homes[case], self.reference(case)), {}).values()
+                         if "ns_per_op" in counters])
+
     def reference(self, case):
         """The case of std::mutex that this one is compared with, if it is with any."""
         threads = self.range(case, "against")

@@ -2,6 +2,7 @@
 // if any case found a wrong answer.
 
 #include "support/case_table.hpp"
+#include "support/round_trip.hpp"
 #include "support/work.hpp"
 
 #include <benchmark/benchmark.h>
@@ -33,6 +34,7 @@ std::map<std::string, std::string> context() {
       {"compiler", std::string(compiler)},
       {"cores", std::to_string(std::thread::hardware_concurrency())},
       {"left_out", BENCH_LEFT_OUT},
+      {"line_round_trip_ns", std::to_string(bench::line_round_trip().count())},
       {"round_ms", std::to_string(bench::round_milliseconds())},
       {"step_ns", std::to_string(bench::step_nanoseconds())},
       {"steps_in_215ns", std::to_string(bench::steps_lasting(215))},

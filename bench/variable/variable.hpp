@@ -107,15 +107,20 @@ void ask_one(std::string_view question, load what) {
        [what](benchmark::State& state, const shape& s) { measure<Holder>(state, s, what); }});
 }
 
+template <class Holder>
+bool ask_long() {
+  ask_one<Holder>("read_long", load::read);
+  ask_one<Holder>("add_long", load::add);
+  ask_one<Holder>("both_long", load::both);
+  return true;
+}
+
 template <template <class> class Holder>
 bool ask() {
-  ask_one<Holder<long>>("read_long", load::read);
-  ask_one<Holder<long>>("add_long", load::add);
-  ask_one<Holder<long>>("both_long", load::both);
   ask_one<Holder<kibibyte>>("read_1KiB", load::read);
   ask_one<Holder<kibibyte>>("add_1KiB", load::add);
   ask_one<Holder<kibibyte>>("both_1KiB", load::both);
-  return true;
+  return ask_long<Holder<long>>();
 }
 
 }  // namespace bench::variable

@@ -189,13 +189,13 @@ class Outputs(unittest.TestCase):
 class Field(unittest.TestCase):
     """Nine rounds of ours, and of others that take so many times as long."""
 
-    def of_times(self, question="counter", clients=64, rounds=9, counter="ns_per_op", **times):
+    def of_times(self, question="counter", clients=64, threads=2, rounds=9, counter="ns_per_op", **times):
         results = Results()
         for number in range(rounds):
             slow = 1 + number % 3  # the machine, for all of one round
-            threads = {"std_mutex": 2, "spin": 2}
-            report = [measured(name(question, who, threads.get(who, clients)), 100 * slow * factor,
-                               clients_are_threads=float(who in threads), **{counter: 100 * slow * factor})
+            threads_of = {"std_mutex": threads, "spin": threads}
+            report = [measured(name(question, who, threads_of.get(who, clients)), 100 * slow * factor,
+                               clients_are_threads=float(who in threads_of), **{counter: 100 * slow * factor})
                       for who, factor in {"turnstile": 1, **times}.items()]
             results.add("bench_turnstile", number, report[:1])
             results.add("bench_field", number, report[1:])
@@ -205,13 +205,35 @@ class Field(unittest.TestCase):
         found = self.of_times(std_mutex=2, spin=0.5, strand=1)
         self.assertEqual({s.theirs.contender: s.verdict() for s in found},
                          {"std_mutex": "ahead", "spin": "behind", "strand": "level"})
-        self.assertIn("ahead in 1, level in 1 ", field.summary(found))
-        self.assertIn("behind in 1. Each at 95% or more for itself: about 0.1 of 3 would", field.summary(found))
+        self.assertIn("3 of them: ahead in 1, behind in 1, level in 1 (surely within 5%), open in 0", field.summary(found))
+        self.assertIn("about 0.1 would be ahead or behind by chance alone", field.summary(found))
         (lead,) = field.leads(found)
-        self.assertEqual(lead.row()[:6], ["counter", "turnstile", "spin", "time", "1 of 1", "2.00"])
+        self.assertEqual(lead.row()[:7], ["counter", "turnstile", "spin", "time", "1 of 1", "0", "2.00"])
 
-    def test_too_few_rounds_are_level(self):
-        self.assertEqual(field.leads(self.of_times(rounds=5, spin=0.5)), [])
+    def of_ratios(self, *ratios):
+        results = Results()
+        for number, ratio in enumerate(ratios):
+            results.add("bench_turnstile", number, [measured(name("counter", "turnstile", 64), 100 * ratio)])
+            results.add("bench_field", number, [measured(name("counter", "nobody_knows", 64), 100)])
+        return field.standings(results)
+
+    def test_what_may_be_ahead_is_listed(self):
+        found = self.of_ratios(0.8, 0.9, 1.2, 1.3, 1.3, 1.4, 1.4, 1.5)
+        self.assertIn("open in 1 (the interval holds 1; the median is on our side in 0)", field.summary(found))
+        (lead,) = field.leads(found)
+        self.assertEqual(lead.row()[4:7], ["0 of 1", "1", "1.30"])
+        self.assertEqual(lead.row()[-1], "perhaps by chance")
+
+    def test_what_may_be_behind_or_hardly_ahead_is_not_listed(self):
+        for ratios in ((0.5, 0.6, 0.7, 0.8, 0.9, 1.1, 1.2, 1.3), (0.9, 0.98, 1.01, 1.02, 1.03, 1.03, 1.04, 1.2)):
+            found = self.of_ratios(*ratios)
+            self.assertEqual([s.verdict() for s in found], ["open"])
+            self.assertEqual(field.leads(found), [])
+
+    def test_too_few_rounds_say_nothing(self):
+        found = self.of_times(rounds=5, spin=0.5)
+        self.assertEqual(field.leads(found), [])
+        self.assertIn("Not compared with the field: with 5 rounds", field.summary(found))
 
     def test_of_what_is_kept_more_is_better(self):
         (standing,) = self.of_times("held", counter="throughput_kept", strand=0.5)
@@ -219,9 +241,13 @@ class Field(unittest.TestCase):
 
     def test_every_number_of_a_latency_is_compared(self):
         for counter in ("p50_us", "p99_us", "p999_us", "max_us"):
-            (lead,) = field.leads(self.of_times("latency", counter=counter, std_mutex=0.5))
+            (lead,) = field.leads(self.of_times("latency", threads=64, counter=counter, std_mutex=0.5))
             self.assertEqual(lead.counter, counter)
             self.assertEqual(lead.row()[-1] == reasons.UNKNOWN, counter == "max_us")
+
+    def test_percentiles_of_other_numbers_of_clients_are_another_load(self):
+        self.assertEqual(self.of_times("latency", counter="p99_us", std_mutex=0.5), [])
+        self.assertEqual(len(self.of_times("oversubscribed", std_mutex=0.5)), 1)
 
     def test_other_numbers_of_clients_are_another_workload(self):
         results = Results()
