@@ -99,7 +99,7 @@ def operations_for(cores, most):
 
 def show(results, topology, protocols, cores, works, text):
     for work in works:
-        print(f"\n{text} per operation, W = {work} ns, {topology}")
+        print(f"\n{text}, W = {work} ns, {topology}")
         print(f"{'cores':18}" + "".join(f"{c:>12}" for c in cores))
         for p in protocols:
             cells = (results[(p, topology, c, work)] for c in cores)
@@ -113,8 +113,8 @@ def show_lines(results):
 
 
 FORMATS = {
-    "ns": lambda r: f"{r['ns']:.0f}",
-    "transfers/rmws": lambda r: f"{r['transfers']:.1f}/{r['rmws']:.1f}",
+    "ns per operation": lambda r: f"{r['ns']:.0f}",
+    "transfers/rmws per operation": lambda r: f"{r['transfers']:.1f}/{r['rmws']:.1f}",
     "latency p50/p99 us": lambda r: f"{r['p50'] / 1e3:.3g}/{r['p99'] / 1e3:.3g}",
 }
 

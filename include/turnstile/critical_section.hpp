@@ -312,7 +312,7 @@ class critical_section {
 };
 
 #if !defined(TURNSTILE_RING_CYCLE)
-static_assert(sizeof(critical_section) <= 192, "a section is as cheap as a mutex");
+static_assert(sizeof(critical_section) <= 192, "a section takes three cache lines at most");
 #endif
 
 }  // namespace turnstile
