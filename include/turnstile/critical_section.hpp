@@ -103,7 +103,8 @@ class critical_section {
   /// Runs on    the section's executor; without one, here if the section is idle, else on the thread
   ///            that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the thread
-  ///            that served it, after the section was released
+  ///            that served it, after the section was released; on thread_pool::shared() if something that runs
+  ///            there meanwhile blocks the thread through the library (sync_wait, execute_blocking)
   /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error, section_closed,
   ///            section_full, exclusive_access_error, device_mismatch_error; bad_alloc where there is none for
   ///            what it declares for the first time, or to wait outside. Later: operation_cancelled,
@@ -229,7 +230,10 @@ class critical_section {
   /// Throws     as execute
   /// Cancel     as execute
   /// Progress   blocks a thread, in a coroutine or a fiber too. Where all threads of an executor are
-  ///            blocked, nothing that waits for it goes on, which nobody detects
+  ///            blocked, nothing that waits for it goes on, which nobody detects. Coroutines without an executor
+  ///            that were about to go on on this thread do so on thread_pool::shared(); but a coroutine that ran its
+  ///            body at once, in an idle section, and serves others before it goes on is not suspended, and has to wait
+  ///            for a body among those that blocks
   /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is not looked at
   template <class Body>
   detail::body_result_t<std::decay_t<Body>> execute_blocking(

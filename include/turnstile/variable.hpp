@@ -98,8 +98,8 @@ class variable {
     return value_.update([&amount](T& value) { detail::subtract_from(value, amount); });
   }
 
-  /// Changes the value by fn(T&), which must not wait for anything: not even read another large
-  /// variable whose function may at the same time read this one.
+  /// Changes the value by fn(T&), which must not wait for anything, not in a fiber either: not even read another
+  /// large variable whose function may at the same time read this one.
   ///
   /// Throws     what `fn` throws. Then nothing is written if T is small, or somebody holds a snapshot;
   ///            a value that nobody holds stays as `fn` has left it, and that counts as a write

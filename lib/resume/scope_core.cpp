@@ -3,6 +3,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/first_error.hpp>
 #include <turnstile/detail/scope_core.hpp>
+#include <turnstile/detail/thread_state.hpp>
 
 #include <mutex>
 #include <utility>
@@ -76,6 +77,8 @@ bool scope_core::leave(join_awaiter& j) noexcept {
 void scope_core::wake_if_idle() noexcept {
   if (!idle()) return;
   join_awaiter* j = take_joiners();
+  if (j == nullptr) return;
+  const resume_after these;
   while (j != nullptr) {
     join_awaiter* const next = j->next_joiner_;
     j->wait_ended();  // j may be gone

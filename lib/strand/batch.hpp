@@ -12,7 +12,6 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
 namespace turnstile::detail {
@@ -69,6 +68,12 @@ class batch {
     }
   }
 
+  // The request that the call on this thread waits for, once it has ended: it goes on when the call returns, unless a
+  // body that runs before that blocks the thread.
+  void keep_own(request& r) noexcept { own_ = &r; }
+  // When nothing runs any more. False: it was given away, or it has not ended.
+  bool take_own() noexcept { return std::exchange(own_, nullptr) != nullptr; }
+
   // A request that leaves its sections one after the other, while the thread goes on with each. Null: no more.
   void owe(several_request* r) noexcept { owes_ = r; }
   bool owes() const noexcept { return owes_ != nullptr; }
@@ -97,11 +102,16 @@ class batch {
   }
 
   // Gives everything that has an executor to it. Allowed while another request is pending, and pinned
-  // if it may be withdrawn, or after the section was left.
+  // if it may be withdrawn, or after the section was left. An executor may run what it gets at once, and that may give
+  // away what is left here.
   void flush() noexcept {
     unpin();
-    for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);
-    used_ = 0;
+    while (used_ != 0) {
+      const pile oldest = piles_[0];
+      --used_;
+      for (std::size_t i = 0; i != used_; ++i) piles_[i] = piles_[i + 1];
+      send(oldest);
+    }
   }
 
   // Only after the section was left or passed on, or when it closes: runs what has no executor on
@@ -113,7 +123,7 @@ class batch {
     }
   }
 
-  // In this scope bodies run, which may block the thread. They are not handed back yet.
+  // In this scope bodies or coroutines run, which may block the thread. They are not handed back yet.
   class while_bodies_run {
    public:
     explicit while_bodies_run(batch& done) noexcept {
@@ -135,9 +145,8 @@ class batch {
     if (homeless_.first == nullptr) return;
     // The thread's chain may be one of those just handed back, and none of it is theirs.
     const chain_scope nothing_held{nullptr};
-    // All of them get to where others can, before one of them runs: it may block.
-    std::optional<trampoline> base;
-    if (!resumes_here()) base.emplace();
+    const while_bodies_run may_block(*this);
+    const resume_after these;
     while (homeless_.first != nullptr) {
       job& j = *homeless_.first;
       homeless_.first = j.next;
@@ -148,6 +157,7 @@ class batch {
   // None has entered a section: bodies that may wait for that one are not run here then.
   void give_away() noexcept {
     if (owes_ != nullptr) give_away_owed(*owes_, *this);
+    if (request* const r = std::exchange(own_, nullptr)) add(*r);
     flush();
     while (homeless_.first != nullptr) {
       job& j = *homeless_.first;
@@ -222,6 +232,7 @@ class batch {
   stand_in* set_aside_ = nullptr;
   stand_in* asked_ = nullptr;
   batch* outer_ = nullptr;
+  request* own_ = nullptr;
   several_request* owes_ = nullptr;
   bool keep_ = false;
   bool keeps_off_ = false;

@@ -111,18 +111,15 @@ request* section_core::next_after(outcome what, batch& done) noexcept {
   return what == outcome::set_aside ? finish_and_next() : next_after_body(done);
 }
 
-bool section_core::serve_off(request* r, request* own, batch& done, int most_bodies) noexcept {
-  bool own_served = false;
-  off_this_stack([&] { own_served = serve(r, own, done, most_bodies); });
-  return own_served;
+void section_core::serve_off(request* r, request* own, batch& done, int most_bodies) noexcept {
+  off_this_stack([&] { serve(r, own, done, most_bodies); });
 }
 
 // The loop that everything comes down to: one request after the other, until the section is left,
 // passed on, or owned by a body or a guard.
-bool section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
+void section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
   if (here().stack != nullptr) [[unlikely]]
     return serve_off(r, own, done, most_bodies);
-  bool own_served = false;
   budget left(most_bodies);
   begin_drain(left, done);
   const batch::while_bodies_run may_block(done);
@@ -145,21 +142,12 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
       start_time(ends->accepted_at);
     const outcome what = r->start(*r);
     switch (what) {
-      case outcome::suspended: return own_served;
-      case outcome::granted:
-        if (ends == own) return true;
-        done.add(*ends);
-        return own_served;
-      case outcome::closed: finish_closing(done); return own_served;
-      case outcome::entered: done.add_entered(*ends); return own_served;
+      case outcome::suspended: return;
+      case outcome::granted: hand_back(*ends, own, done); return;
+      case outcome::closed: finish_closing(done); return;
+      case outcome::entered: done.add_entered(*ends); return;
       case outcome::finished:
-      case outcome::no_body:
-        if (ends == own) {
-          own_served = true;
-        } else {
-          done.add(*ends);
-        }
-        break;
+      case outcome::no_body: hand_back(*ends, own, done); break;
       case outcome::set_aside:
         if (ends == own) own = nullptr;  // it may be gone before this call is over
         done.add_set_aside(*youngest_aside());
@@ -189,14 +177,17 @@ bool section_core::serve(request* r, request* own, batch& done, int most_bodies)
     done.flush();
     note_work_here();
   }
-  return own_served;
+}
+
+void section_core::hand_back(request& r, const request* own, batch& done) noexcept {
+  &r == own ? done.keep_own(r) : done.add(r);
 }
 
 bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
   batch done;
-  const bool own_served = serve(r, own, done, most_bodies);
+  serve(r, own, done, most_bodies);
   done.deliver();
-  return own_served;
+  return done.take_own();
 }
 
 // The section is left, or what comes next is served here or on the executor.
@@ -249,24 +240,26 @@ section_core::published section_core::publish(request& r, place p, request* own)
   const after_publish what = publish_in_ring(r, p);
   if (what != after_publish::take_over) return said(what);
   batch done;
-  const published mine = take_over(own, done);
+  take_over(own, done);
   done.deliver();
-  return mine;
+  return done.take_own() ? published::own_served : published::waiting;
 }
 
 section_core::published section_core::publish(request& r, place p, batch& done) noexcept {
   const after_publish what = publish_in_ring(r, p);
-  return what == after_publish::take_over ? take_over(nullptr, done) : said(what);
+  if (what != after_publish::take_over) return said(what);
+  take_over(nullptr, done);
+  return published::waiting;
 }
 
-section_core::published section_core::take_over(request* own, batch& done) noexcept {
+void section_core::take_over(request* own, batch& done) noexcept {
   request* const next = next_awaited();
-  if (next == nullptr) return published::waiting;  // the gap is still there
+  if (next == nullptr) return;  // the gap is still there
   if (bound_elsewhere()) {
     pass_to_executor(*next, done);
-    return published::waiting;
+  } else {
+    serve(next, own, done, budget::callers);
   }
-  return serve(next, own, done, budget::callers) ? published::own_served : published::waiting;
 }
 
 section_core::published section_core::publish_only(request& r, place p) noexcept {

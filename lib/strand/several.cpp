@@ -111,12 +111,11 @@ bool several_request::enter_all() noexcept {
     note_order(holds(i), *held_[i].section, at_);
   }
   hops_ = must_hop();
-  bool served = false;
-  own_served_ = &served;
+  is_own_ = true;
   batch done;
-  go_on(done);  // this may be gone unless it says served
+  go_on(done);  // this may be gone unless it is kept as the call's own
   done.deliver();
-  return served;
+  return done.take_own();
 }
 
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
@@ -136,14 +135,14 @@ void several_request::go_on(batch& done) noexcept {
     }
   }
   keep_claimed();
-  bool* const own = take_own();
+  const bool own = take_own();
   outcome what{};
   {
     const batch::while_bodies_run may_block(done);
     what = run_body_(*this);
   }
   if (what != outcome::finished) return;
-  own_served_ = own;
+  is_own_ = own;
   leave(done);
 }
 
@@ -151,7 +150,7 @@ void several_request::go_on(batch& done) noexcept {
 several_request::entry several_request::enter(batch& done) noexcept {
   section_core& s = *held_[entered_].section;
   section_ = &s;
-  bool* const own = take_own();
+  const bool own = take_own();
   const section_core::admission how = s.admit();
   if (how == section_core::admission::in) {
     arrived_ = s.arrive(line_);
@@ -172,7 +171,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
       s.begin_tried(at_, declared());
     }
     count_entered();
-    own_served_ = own;
+    is_own_ = own;
     return entry::owned;
   }
   if (!is_owner && !tell_of_wait()) return refused_with(std::move(refusal_), own);
@@ -192,19 +191,19 @@ several_request::entry several_request::enter(batch& done) noexcept {
     return refused_with(s.refusal(section_core::admission::closed), own);
   }
   // If its turn came within the call, nobody else has it; else this may be gone.
-  if (own != nullptr && done.last_entered() == this) own_served_ = own;
+  if (own && done.last_entered() == this) is_own_ = own;
   return entry::waiting;
 }
 
-several_request::entry several_request::refused_with(std::exception_ptr why, bool* own) noexcept {
+several_request::entry several_request::refused_with(std::exception_ptr why, bool own) noexcept {
   for (std::size_t i = 0; i != entered_; ++i) {
     if (held_[i].recorded) forget_execution(*held_[i].section, at_);
   }
   return ends_with(std::move(why), own);
 }
 
-several_request::entry several_request::ends_with(std::exception_ptr why, bool* own) noexcept {
-  own_served_ = own;
+several_request::entry several_request::ends_with(std::exception_ptr why, bool own) noexcept {
+  is_own_ = own;
   refusal_ = std::move(why);
   return entry::refused;
 }
@@ -226,7 +225,7 @@ bool several_request::tell_of_wait() noexcept {
 const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
 
 // This may be gone if it waits.
-several_request::entry several_request::wait_by(stand_in& s, bool* own) noexcept {
+several_request::entry several_request::wait_by(stand_in& s, bool own) noexcept {
   note_accepted();
   if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
   be_awaited_again();
@@ -295,7 +294,7 @@ void several_request::leave(batch& done) noexcept {
     section_core& s = *held_[i].section;
     if (!has_next_below(i)) {
       done.owe(nullptr);
-      hand_back(done);  // this may be gone
+      hand_back(done);  // this may be gone, unless it is kept as the call's own
       return go_on_with(s, *next, false, done);
     }
     go_on_with(s, *next, elsewhere, done);
@@ -329,12 +328,7 @@ void several_request::give_away_owed(batch& done) noexcept {
 void give_away_owed(several_request& r, batch& done) noexcept { r.give_away_owed(done); }
 
 void several_request::hand_back(batch& done) noexcept {
-  bool* const own = own_served_;
-  if (own != nullptr && (!hops_ || refusal_ != nullptr)) {
-    *own = true;
-  } else {
-    done.add(*this);
-  }
+  is_own_ && (!hops_ || refusal_ != nullptr) ? done.keep_own(*this) : done.add(*this);
 }
 
 void several_request::body_ended() noexcept {
@@ -344,7 +338,7 @@ void several_request::body_ended() noexcept {
 }
 
 void several_request::go_on_elsewhere() noexcept {
-  own_served_ = nullptr;
+  is_own_ = false;
   be_posted(&go_on_posted);
   executor_ref to = section().executor();
   if (!to) to = here().runs_on;

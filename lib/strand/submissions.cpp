@@ -214,7 +214,7 @@ section_core::published section_core::publish_submission(request& r, place p) no
   if (what == after_publish::closed) return published::closed;
   batch done;
   if (what == after_publish::take_over) {
-    static_cast<void>(take_over(nullptr, done));
+    take_over(nullptr, done);
   } else if (all->announce()) {
     if (request* const next = next_of_held()) serve_on(*next, done);
   }

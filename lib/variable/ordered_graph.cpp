@@ -189,7 +189,10 @@ void ordered_graph::body_ended(ordered_body& body) noexcept {
   end_frame(*body.member_);
   ends.members().remove(*body.member_);
   delete &body;
-  start_ready(now, &bounce);  // not nested: a chain of bodies takes no stack
+  {
+    const resume_after these;
+    start_ready(now, &bounce);  // not nested: a chain of bodies takes no stack
+  }
   free_skipped(now);
   ends.ended(std::move(error), where);  // this may be gone
 }

@@ -218,14 +218,9 @@ rule("hands back nothing before a body that may wait", FLUSHED, "ring_.account(m
 rule("a suspended body gives the section up", "r->start(*r)",
      "[&] { const outcome o = r->start(*r);\n"
      "return o == outcome::suspended ? outcome::finished : o; }()", BODY)
-OWN = """if (ends == own) {
-          own_served = true;
-        } else {
-          done.add(*ends);
-        }"""
-rule("hands its own request back too", OWN,
-     "if (ends == own) own_served = true;\ndone.add(*ends);")
-rule("neither hands its own request back nor tells", OWN, "if (ends != own) done.add(*ends);")
+OWN = "&r == own ? done.keep_own(r) : done.add(r);"
+rule("hands its own request back too", OWN, "if (&r == own) done.keep_own(r);\ndone.add(r);")
+rule("neither hands its own request back nor tells", OWN, "if (&r != own) done.add(r);")
 NEXT = "r = next_after(what, done);\n    if (r == nullptr) break;"
 rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
 PASS = ("pass_to_executor(*r,\n                       done);  // before what is handed back here: "
@@ -288,8 +283,8 @@ rule("does not put back what it passes on", POST, "return post(to, *this, where)
 rule("puts back after it has passed the section on", POST,
      "post(to, *this, where);\nreturn ring_.put_back(*next, mine_);")
 rule("serves a bound section elsewhere when it takes over",
-     "if (bound_elsewhere()) {\n    pass_to_executor(*next, done);\n"
-     "    return published::waiting;\n  }", "",
+     "if (bound_elsewhere()) {\n    pass_to_executor(*next, done);\n  } else {\n"
+     "    serve(next, own, done, budget::callers);\n  }", "serve(next, own, done, budget::callers);",
      ("strand: *bound*", "strand: the time*"))
 HERE_ANYWAY = "serve(&r, nullptr, done, budget::callers);"
 rule("goes on with a bound section elsewhere", f"""if (bound_elsewhere()) {{
@@ -323,8 +318,13 @@ rule = rules_of("lib/strand/batch.hpp", ENDS)
 GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
 rule("reads the link after the job has run", GIVE,
      "job_access::work_here(j);\nhomeless_.first = j.next;")
-SEND = "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);"
-rule("hands a pile back twice", SEND + "\n    used_ = 0;", SEND,
+SEND = """while (used_ != 0) {
+      const pile oldest = piles_[0];
+      --used_;
+      for (std::size_t i = 0; i != used_; ++i) piles_[i] = piles_[i + 1];
+      send(oldest);
+    }"""
+rule("hands a pile back twice", SEND, "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);",
      ("strand: results*", "strand:*"))
 DELIVER = """if (entered_.first != nullptr || homeless_.first != nullptr) {
       off_this_stack([this] { deliver_here(); });
@@ -492,8 +492,7 @@ rule("who withdraws the one that is to be asked there passes it over, and its jo
 
 rule = rules_of("lib/strand/batch.hpp", ASIDE)
 rule("those that may be unpinned are not",
-     "unpin();\n    for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);",
-     "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);")
+     "unpin();\n    " + SEND, SEND)
 rule("reads the link of one set aside after it is unpinned",
      "set_aside_ = s.next_unpinned;\n      unpin(s);", "unpin(s);\nset_aside_ = s.next_unpinned;")
 rule("one link for two owners", "s.next_unpinned = set_aside_;\n    set_aside_ = &s;",

@@ -40,6 +40,33 @@ task<> note_when_over(bool& over, auto execution) {
 
 const auto never_true = [] { return false; };
 
+struct runs_at_once {
+  void post(job& j) noexcept { j.run(); }
+};
+
+// Blocks its thread, until another one has done something.
+void block_for_a_moment() {
+  const auto there = []() -> task<> { co_return; };
+  sync_wait(schedule_on(thread_pool::shared(), there()));
+}
+
+// Asked by a thread that holds nothing: the next body of `cs` blocks until `g` is free.
+void post_who_wants(critical_section& cs, critical_section& g, bool& ran) {
+  std::thread([&] { cs.post([&] { g.execute_blocking([&] { ran = true; }); }); }).join();
+}
+
+// Two that go on together on a thread without an executor: the first one blocks for what the second one does.
+struct needs_the_next {
+  critical_section g;
+  section_guard held = support::hold(g);
+  bool ran = false;
+
+  void block() {
+    g.execute_blocking([this] { ran = true; });
+  }
+  ~needs_the_next() { CHECK(ran); }
+};
+
 void ask_there(bool by_a_guard, bool withdraw_the_oldest) {
   loop gui;
   loop home;
@@ -312,6 +339,102 @@ TEST_SUITE("section") {
       CHECK_FALSE(cs.statistics().held);
     }
     gui.run();  // what was posted there finds nothing any more
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("handing back: an executor that runs at once is given everything once") {
+    runs_at_once here;
+    critical_section a;
+    critical_section b;
+    int resumed = 0;
+    const auto next_one_blocks = [&] { std::thread([&] { b.post(&block_for_a_moment); }).join(); };
+    const auto goes_on_here = [&]() -> task<> {
+      co_await a.execute([] {}, {.resume_on = here});
+      ++resumed;
+      co_await b.execute(next_one_blocks);
+    };
+    const auto may_wait = []() -> task<> { co_return; };
+    const auto is_next = [&]() -> task<> { co_await a.execute(may_wait); };
+    async_scope scope;
+    section_guard busy = support::hold(a);
+    scope.spawn(goes_on_here());
+    scope.spawn(is_next());
+    busy.unlock();
+    sync_wait(scope.join());
+    CHECK(resumed == 1);
+  }
+
+  TEST_CASE("handing back: the next body blocks for who has asked for several, within the call") {
+    critical_section a;
+    critical_section b;
+    critical_section g;
+    bool ran = false;
+    section_guard held = support::hold(g);
+    const auto body = [&] { post_who_wants(b, g, ran); };
+    const auto asks = [&]() -> task<> {
+      co_await execute(std::tie(a, b), body);
+      held.unlock();
+    };
+    sync_wait(asks());
+    sync_wait(b.close());
+    CHECK(ran);
+  }
+
+  TEST_CASE("handing back: the next body blocks for who has asked, within the call") {
+    critical_section cs;
+    critical_section g;
+    bool ran = false;
+    section_guard held = support::hold(g);
+    const auto always = [] { return true; };
+    const auto body = [&] { post_who_wants(cs, g, ran); };
+    const auto asks = [&]() -> task<> {
+      co_await cs.execute_when(always, body);
+      held.unlock();
+    };
+    sync_wait(schedule_on(thread_pool::shared(), asks()));
+    sync_wait(cs.close());
+    CHECK(ran);
+  }
+
+  TEST_CASE("handing back: one of two that join blocks for the other one") {
+    needs_the_next both;
+    gate ends;
+    async_scope scope;
+    const auto work = [&]() -> task<> { co_await ends; };
+    const auto joins = [&](auto then) -> foreign {
+      co_await scope.join();
+      then();
+    };
+    scope.spawn(work());
+    const foreign second = joins([&] { both.held.unlock(); });
+    const foreign first = joins([&] { both.block(); });  // who came last goes on first
+    ends.open();
+    for (const foreign* each : {&first, &second}) each->wait();
+  }
+
+  TEST_CASE("handing back: one of two that write a mirrored value blocks for the other one") {
+    needs_the_next both;
+    mirrored<long> value(3, 0, aggregation::sum);
+    const auto writes = [&](std::size_t replica, auto then) -> foreign {
+      co_await value.assign(replica, 1);
+      then();
+    };
+    const foreign second = writes(1, [&] { both.held.unlock(); });
+    const foreign first = writes(0, [&] { both.block(); });
+    const foreign last = writes(2, [] {});
+    for (const foreign* each : {&first, &second, &last}) each->wait();
+  }
+
+  TEST_CASE("handing back: one of two that read after a writer blocks for the other one") {
+    needs_the_next both;
+    gate ends;
+    resource thing;
+    ordered_scope scope;
+    const auto waits = [&]() -> task<> { co_await ends; };
+    scope.add(writes(thing), waits);
+    scope.add(reads(thing), [&] { both.block(); });
+    scope.add(reads(thing), [&] { both.held.unlock(); });
+    ends.open();
     sync_wait(scope.join());
   }
 }

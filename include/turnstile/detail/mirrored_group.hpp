@@ -26,6 +26,7 @@
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/result.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/variable.hpp>
@@ -171,6 +172,7 @@ class mirrored_group {
       served = serve_rounds(lock);
       serving_ = false;
     }
+    const resume_after these;
     while (served != nullptr) {
       write* const next = served->next_;
       if (served != &w) served->wait_ended();  // it and this may be gone

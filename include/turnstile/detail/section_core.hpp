@@ -331,9 +331,10 @@ class section_core : private job {
   TURNSTILE_COLD void await_shortly(thread_state& t) noexcept;
 
   bool serve(request* r, request* own, int most_bodies) noexcept;
-  bool serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
-  bool serve(request* r, request* own, batch& done, int most_bodies) noexcept;
-  published take_over(request* own, batch& done) noexcept;
+  void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
+  void serve(request* r, request* own, batch& done, int most_bodies) noexcept;
+  static void hand_back(request& r, const request* own, batch& done) noexcept;
+  void take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;
   bool hand_over(request& r) noexcept;
   void release_special_hold() noexcept;

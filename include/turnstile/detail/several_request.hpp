@@ -103,9 +103,9 @@ class several_request : protected section_request {
   chain_frame* holds(std::size_t n) noexcept { return n == 0 ? chain_ : &held_[n - 1].frame; }
 
   void count_entered() noexcept { entered_ = entered_ + 1; }
-  bool* take_own() noexcept {
-    bool* const own = own_served_;
-    own_served_ = nullptr;
+  bool take_own() noexcept {
+    const bool own = is_own_;
+    is_own_ = false;
     return own;
   }
 
@@ -115,8 +115,8 @@ class several_request : protected section_request {
   void claim_all();
   void keep_claimed() noexcept;
   void withdraw_claimed() noexcept;
-  entry refused_with(std::exception_ptr why, bool* own) noexcept;
-  entry ends_with(std::exception_ptr why, bool* own) noexcept;
+  entry refused_with(std::exception_ptr why, bool own) noexcept;
+  entry ends_with(std::exception_ptr why, bool own) noexcept;
   // In the line of the next section.
   void note_accepted() noexcept {
     accepted_at = 0;
@@ -126,7 +126,7 @@ class several_request : protected section_request {
     accepted_at = section_->accept_watched(at_, declared());
   }
   bool tell_of_wait() noexcept;
-  entry wait_by(stand_in& s, bool* own) noexcept;
+  entry wait_by(stand_in& s, bool own) noexcept;
   void drop_stand_in() noexcept;
   static const stand_in::calls turn_comes_often;
   static void withdrawn(request& r) noexcept;
@@ -148,7 +148,7 @@ class several_request : protected section_request {
   std::size_t count_ = 0;
   guarded<std::size_t> entered_{0};
   bool hops_ = false;
-  guarded<bool*> own_served_{nullptr};  // while the awaiting call on this thread has the request
+  guarded<bool> is_own_{false};  // while the awaiting call on this thread has the request
   std::exception_ptr refusal_;
   // What the job is again when it was posted to go on elsewhere.
   work back_by_ = nullptr;

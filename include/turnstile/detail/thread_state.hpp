@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace turnstile::detail {
@@ -254,6 +255,19 @@ inline void bounce(job& j) noexcept {
     job_access::work_here(j);
   }
 }
+
+// By who has several jobs for bounce: each of them gets to where others can, before one of them runs, for it may block.
+class resume_after {
+ public:
+  resume_after() noexcept {
+    if (!resumes_here()) base_.emplace();
+  }
+  resume_after(const resume_after&) = delete;
+  resume_after& operator=(const resume_after&) = delete;
+
+ private:
+  std::optional<trampoline> base_;
+};
 
 // By who is about to block the thread. What waits in the loops and drains around the call would wait as long, for
 // nobody else can get at it, and the thread may block for one of those: they go where others are.
