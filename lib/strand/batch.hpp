@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace turnstile::detail {
@@ -145,7 +146,8 @@ class batch {
     if (homeless_.first == nullptr) return;
     // The thread's chain may be one of those just handed back, and none of it is theirs.
     const chain_scope nothing_held{nullptr};
-    const while_bodies_run may_block(*this);
+    std::optional<while_bodies_run> may_block;
+    if (here().hands_back != this) may_block.emplace(*this);  // it is when a drain ends by closing
     const resume_after these;
     while (homeless_.first != nullptr) {
       job& j = *homeless_.first;

@@ -437,4 +437,17 @@ TEST_SUITE("section") {
     ends.open();
     sync_wait(scope.join());
   }
+
+  TEST_CASE("handing back: a drain that ends by closing leaves nothing behind in its thread") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    execution_handle<void> has_no_home = cs.submit([] {});
+    bool over = false;
+    const foreign closes = support::await_in_foreign(cs.close(), over);
+    busy.unlock();
+    closes.wait();
+    block_for_a_moment();
+    sync_wait(std::move(has_no_home));
+    CHECK(over);
+  }
 }
