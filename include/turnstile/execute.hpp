@@ -15,13 +15,6 @@
 namespace turnstile {
 namespace detail {
 
-template <class T>
-inline constexpr bool is_section = false;
-template <>
-inline constexpr bool is_section<critical_section> = true;
-template <class T>
-inline constexpr bool is_section<synchronized<T>> = true;
-
 // The private side of what can be entered.
 struct several_access {
   static section_core& core(critical_section& s) noexcept { return s.core_; }
@@ -36,6 +29,10 @@ struct several_access {
     return std::tuple<T&>(s.value_);
   }
 };
+
+// Or what is derived from one.
+template <class T>
+inline constexpr bool is_section = requires(T& s) { several_access::core(s); };
 
 }  // namespace detail
 

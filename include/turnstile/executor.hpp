@@ -34,8 +34,10 @@ class TURNSTILE_VISIBLE executor_ref {
   constexpr executor_ref() noexcept = default;
 
   template <executor E>
-    requires(!std::same_as<E, executor_ref> && !std::is_const_v<E>)
-  constexpr executor_ref(E& e) noexcept : object_(std::addressof(e)), calls_(&calls_of<E>) {}
+    requires(!std::same_as<std::remove_const_t<E>, executor_ref>)
+  constexpr executor_ref(E& e) noexcept
+      : object_(const_cast<std::remove_const_t<E>*>(std::addressof(e))),
+        calls_(&calls_of<called_as<E>>) {}
 
   constexpr explicit operator bool() const noexcept { return object_ != nullptr; }
 
@@ -51,6 +53,10 @@ class TURNSTILE_VISIBLE executor_ref {
 
  private:
   friend struct job_access;
+
+  // The same for one object, whoever refers to it.
+  template <class E>
+  using called_as = std::conditional_t<executor<const E>, const E, E>;
 
   struct calls {
     void (*one)(void*, job&) noexcept;

@@ -32,7 +32,12 @@ void section_core::set_aside(stand_in& s) noexcept {
   s.stands = stand_in::position::aside;
   has_aside_ = true;
   known_stand_ins()->aside.fetch_add(1, relaxed);
+  note_waiters();
   if (limited()) limit()->set_aside();  // and its place is about to be finished
+}
+
+bool section_core::may_set_aside() const noexcept {
+  return !limited() || limit()->has_room_aside();
 }
 
 stand_in* section_core::youngest_aside() const noexcept {
@@ -41,6 +46,13 @@ stand_in* section_core::youngest_aside() const noexcept {
 
 bool section_core::waits_aside() const noexcept {
   return has_aside_ && known_stand_ins()->aside.load(relaxed) != 0;
+}
+
+// Before one of them goes: that is when there are most.
+void section_core::note_waiters() noexcept {
+  stand_in_counts& c = *known_stand_ins();
+  const std::size_t waiting = waiting_in_line(ring_.pending(), c) + c.aside.load(relaxed);
+  if (waiting > c.most.load(relaxed)) c.most.store(waiting, relaxed);
 }
 
 void section_core::take_from_aside(stand_in& s) noexcept {
@@ -59,6 +71,7 @@ void section_core::take_from_aside(stand_in& s) noexcept {
 
 // Pinned then, and no longer set aside.
 stand_in* section_core::wake_aside_here(batch& done) noexcept {
+  note_waiters();
   extras& e = *given_.load(relaxed);
   stand_in* s = e.oldest_aside;
   const stand_in* const last = s->older;

@@ -39,6 +39,12 @@ void gate::leave() noexcept {
   inside_ = inside_ - 1;
 }
 
+bool gate::has_room_aside() const noexcept {
+  if (may_wait_) return true;
+  const std::lock_guard held(lock_);
+  return inside_ > 1 || aside_ < most_;  // behind it nobody waits who was not counted
+}
+
 void gate::set_aside() noexcept {
   const std::lock_guard held(lock_);
   aside_ = aside_ + 1;

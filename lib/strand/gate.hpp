@@ -40,6 +40,8 @@ class gate {
   [[nodiscard]] bool enter_or_wait(stand_in& s) noexcept;
 
   void leave() noexcept;
+  // By one that is in, alone perhaps: whoever finds nobody is let in, however many are set aside.
+  [[nodiscard]] bool has_room_aside() const noexcept;
   void set_aside() noexcept;
   void leave_aside() noexcept;
 
@@ -59,7 +61,7 @@ class gate {
 
   const std::size_t most_;
   const bool may_wait_;
-  mutex lock_;
+  mutable mutex lock_;
   guarded<std::size_t> inside_{0};
   guarded<std::size_t> aside_{0};
   guarded<bool> is_letting_in_{false};

@@ -156,7 +156,6 @@ std::string label_of(std::string_view name, std::uint32_t id) {
 
 section_statistics section_core::statistics() const noexcept {
   const bool closed = closers() == closed_list;
-  const std::size_t not_waiting = section_ring::ended(mine_) + 1;
   const std::size_t unused = is_kept_unused() ? 1 : 0;
   const std::size_t pending = closed ? 0 : std::max(ring_.pending(), unused) - unused;
   const std::size_t most = ring_.most_pending();
@@ -164,15 +163,29 @@ section_statistics section_core::statistics() const noexcept {
   s.executions = executions();
   if (const extras* const e = given()) s.refused = e->refused.load(relaxed);
   s.held = pending != 0;
-  s.waiters = pending <= not_waiting ? 0 : pending - not_waiting;
+  s.most_waiters = most == 0 ? 0 : most - 1;
   if (const stand_in_counts* const c = known_stand_ins()) {
-    const std::size_t left = c->left_in_line.load(relaxed);
-    s.waiters = (s.waiters <= left ? 0 : s.waiters - left) + c->aside.load(relaxed);
+    const std::size_t apart = c->aside.load(relaxed);
+    s.waiters = waiting_in_line(pending, *c) + apart;
+    s.most_waiters = std::max({s.most_waiters, c->most.load(relaxed), apart != 0 ? s.waiters : 0});
     s.withdrawn = c->withdrawn.load(relaxed);
     s.refused += c->closed.load(relaxed);
+  } else {
+    s.waiters = behind_the_first(pending);
   }
-  s.most_waiters = most == 0 ? 0 : most - 1;
   return s;
+}
+
+std::size_t section_core::behind_the_first(std::size_t pending) const noexcept {
+  const std::size_t not_waiting = section_ring::ended(mine_) + 1;
+  return pending <= not_waiting ? 0 : pending - not_waiting;
+}
+
+std::size_t section_core::waiting_in_line(std::size_t pending,
+                                          const stand_in_counts& c) const noexcept {
+  const std::size_t waiting = behind_the_first(pending);
+  const std::size_t left = c.left_in_line.load(relaxed);
+  return waiting <= left ? 0 : waiting - left;
 }
 
 stand_in_counts& section_core::stand_ins() const { return made(made(given_).stand_ins); }

@@ -49,6 +49,9 @@ struct throwing_executor {
   void post(job&) {}
 };
 struct no_executor {};
+struct const_executor {
+  void post(job& j) const noexcept { j.run(); }
+};
 
 static_assert(executor<loop>);
 static_assert(executor<chain_executor>);
@@ -60,11 +63,19 @@ static_assert(!executor<no_executor>);
 static_assert(std::is_convertible_v<loop&, executor_ref>);
 static_assert(!std::is_convertible_v<loop, executor_ref>);
 static_assert(!std::is_convertible_v<const loop&, executor_ref>);
+static_assert(std::is_convertible_v<const const_executor&, executor_ref>);
 static_assert(std::is_trivially_copyable_v<executor_ref>);
 
 }  // namespace
 
 TEST_SUITE("executor") {
+  TEST_CASE("executor_ref: one object is the same executor, const or not") {
+    const_executor e;
+    const const_executor& same = e;
+    CHECK(executor_ref(e) == executor_ref(same));
+    CHECK(sync_wait(schedule_on(same, []() -> task<int> { co_return 1; }())) == 1);
+  }
+
   TEST_CASE("executor_ref: is empty by default, and equal to what refers to the same executor") {
     loop a;
     loop b;

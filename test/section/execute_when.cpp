@@ -387,4 +387,22 @@ TEST_SUITE("section") {
     for (const std::vector<int>& of_one : taken) CHECK(of_one == all);
     CHECK(buffer.section().statistics().waiters == 0);
   }
+
+  TEST_CASE("execute_when: who is set aside is among the most that ever waited") {
+    critical_section cs;
+    bool open = false;
+    const auto is_open = [&] { return open; };
+    async_scope scope;
+    for (int i = 0; i != 3; ++i) scope.spawn(cs.execute_when(is_open, [] {}));
+    CHECK(cs.statistics().waiters == 3);
+    CHECK(cs.statistics().most_waiters == 3);
+    {
+      section_guard held = support::hold(cs);
+      for (int i = 0; i != 2; ++i) scope.spawn(cs.execute([] {}));
+      open = true;
+    }
+    sync_wait(scope.join());
+    CHECK(cs.statistics().waiters == 0);
+    CHECK(cs.statistics().most_waiters == 5);
+  }
 }

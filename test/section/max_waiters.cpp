@@ -213,6 +213,40 @@ TEST_SUITE("section") {
     s.finish();
   }
 
+  TEST_CASE("max_waiters: no more are set aside, though each of them finds the section idle") {
+    stage s;
+    bool open = false;
+    const auto is_open = [&] { return open; };
+    SUBCASE("they are refused") {
+      critical_section cs(at_most(2, when_full::refuse));
+      for (int i = 0; i != 5; ++i) {
+        s.start([](stage& on, critical_section& in, auto may, int number) -> task<> {
+          try {
+            co_await in.execute_when(may, nothing);
+          } catch (const section_full&) {
+            on.full.push_back(number);
+          }
+        }(s, cs, is_open, i));
+      }
+      CHECK(s.full == std::vector{2, 3, 4});
+      CHECK(cs.statistics().waiters == 2);
+      CHECK(cs.statistics().refused == 3);
+      s.start(s.note(cs, 5));  // it need not wait
+      open = true;
+      s.start(s.note(cs, 6));
+      CHECK(cs.statistics().waiters == 0);
+    }
+    SUBCASE("they may wait outside, and are set aside all the same") {
+      critical_section cs(at_most(2, when_full::wait_outside));
+      for (int i = 0; i != 5; ++i) s.start(cs.execute_when(is_open, nothing));
+      CHECK(cs.statistics().waiters == 5);
+      open = true;
+      s.start(s.note(cs, 5));
+      CHECK(cs.statistics().waiters == 0);
+    }
+    s.finish();
+  }
+
   TEST_CASE("max_waiters: requests set aside count, but not those that need not wait") {
     stage s;
     synchronized<int> n{0, at_most(2, when_full::refuse)};

@@ -658,4 +658,18 @@ TEST_SUITE("section") {
       sync_wait(scope.join());
     }
   }
+
+  TEST_CASE("several: what is derived from a section is one") {
+    struct account : critical_section {
+      using critical_section::critical_section;
+    };
+    struct counter : synchronized<int> {
+      using synchronized<int>::synchronized;
+    };
+    account a("a");
+    counter n(1);
+    const auto body = [](int& value) { return ++value; };
+    CHECK(sync_wait(execute(std::tie(a, n), body)) == 2);
+    CHECK(a.statistics().executions == 1);
+  }
 }

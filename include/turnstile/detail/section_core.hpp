@@ -250,6 +250,8 @@ class section_core : private job {
   stand_in_counts& stand_ins() const;
   // By the owner: what waits apart until it may run. After every body those are looked at, oldest first.
   void set_aside(stand_in& s) noexcept;
+  // Or it is refused: admission::full.
+  bool may_set_aside() const noexcept;
   // Whoever withdrew a posted request owns the section, and leaves it or passes it on.
   void go_past_withdrawn() noexcept;
   // By the job of a posted request.
@@ -317,6 +319,9 @@ class section_core : private job {
   };
 
   static extras* keep(const section_options& options, std::string_view container);
+  std::size_t behind_the_first(std::size_t pending) const noexcept;
+  std::size_t waiting_in_line(std::size_t pending, const stand_in_counts& c) const noexcept;
+  void note_waiters() noexcept;
   stand_in* closers() const noexcept;
   static std::uint8_t traits_of(const section_options& options) noexcept;
   times* measured_here() const noexcept;

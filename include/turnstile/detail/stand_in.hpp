@@ -96,6 +96,7 @@ struct stand_in_counts {
   statistic<std::uint64_t> closed{0};        // set aside when the section was closed
   statistic<std::uint32_t> left_in_line{0};  // withdrawn, and not passed over yet
   atomic<std::uint32_t> aside{0};            // relaxed: only its owner ends a section
+  statistic<std::size_t> most{0};            // that waited at once, while some were set aside
   gate* limit = nullptr;  // from the section's beginning, if its waiters are limited
 
   stand_in_counts() noexcept = default;

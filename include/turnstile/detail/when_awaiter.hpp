@@ -98,6 +98,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   static outcome ask(request& r) noexcept {
     when_awaiter& self = of(r);
     if (self.may_run_now()) return run_body(r);
+    if (!self.section_->may_set_aside()) {
+      self.got_.fail(self.section_->refusal(section_core::admission::full));
+      return outcome::no_body;
+    }
     self.start = &run_body;
     stand_in* const s = self.make_stand_in(asks_first);  // it is in, so this does not throw
     if (s == nullptr) {
