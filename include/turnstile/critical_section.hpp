@@ -193,6 +193,7 @@ class critical_section {
   ///
   /// Runs on    the section's executor; else where the section is being served; else on the calling
   ///            executor, or thread_pool::shared() without one
+  /// Resumes    whoever awaits the handle, where it was: `resume_on` is not looked at
   /// Throws     bad_alloc. A refusal completes the handle with its error
   /// Cancel     as execute: the handle ends with operation_cancelled or deadline_exceeded
   template <class Body>
