@@ -115,6 +115,11 @@ void section_core::serve_off(request* r, request* own, batch& done, int most_bod
   off_this_stack([&] { serve(r, own, done, most_bodies); });
 }
 
+TURNSTILE_INLINE void section_core::hand_back(request& r, const request* own,
+                                              batch& done) noexcept {
+  &r == own ? done.keep_own(r) : done.add(r);
+}
+
 // The loop that everything comes down to: one request after the other, until the section is left,
 // passed on, or owned by a body or a guard.
 void section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
@@ -177,10 +182,6 @@ void section_core::serve(request* r, request* own, batch& done, int most_bodies)
     done.flush();
     note_work_here();
   }
-}
-
-void section_core::hand_back(request& r, const request* own, batch& done) noexcept {
-  &r == own ? done.keep_own(r) : done.add(r);
 }
 
 bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
