@@ -34,6 +34,8 @@ class [[nodiscard("nothing is waited for until it is passed to execute")]] depen
 ///
 /// Runs on    the dependencies as in when_all, as part of the awaiting chain
 /// Throws     the first error of a dependency, after all have ended; then nothing was asked for
+/// Cancel     with a token that is stopped already, or a deadline that is past, they are not awaited either; later on
+///            token and deadline withdraw the request
 /// Lifetime   an lvalue is referred to, an rvalue moved; frames are allocated, one for each and one more
 template <detail::awaitable... A>
 dependencies<A...> after(A&&... all) {

@@ -8,11 +8,14 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -61,6 +64,34 @@ std::string message(F f) {
 }  // namespace
 
 TEST_SUITE("section") {
+  TEST_CASE("after: who comes too late does not wait for the others") {
+    critical_section cs;
+    bool made = false;
+    auto dependency = [&]() -> task<int> {
+      made = true;
+      co_return 1;
+    };
+    std::stop_source stop;
+    stop.request_stop();
+    const auto body = [](int) { FAIL("it ran"); };
+    const execute_options stopped{.stop = stop.get_token()};
+    const execute_options late{.deadline = std::chrono::steady_clock::time_point{}};
+    CHECK_THROWS_AS(sync_wait(cs.execute(after(dependency()), body, stopped)), operation_cancelled);
+    CHECK_THROWS_AS(sync_wait(cs.execute(after(dependency()), body, late)), deadline_exceeded);
+    CHECK_FALSE(made);
+    CHECK(cs.statistics().withdrawn == 2);
+    CHECK(cs.statistics().executions == 0);
+  }
+
+  TEST_CASE("after: a body that takes lvalues and what else there is is called without a stream") {
+    critical_section cs;
+    const auto body = [](auto& first, auto&&... rest) {
+      static_assert(std::is_same_v<decltype(first), int&>);
+      return first + static_cast<int>(sizeof...(rest));
+    };
+    CHECK(sync_wait(cs.execute(after([]() -> task<int> { co_return 1; }()), body)) == 1);
+  }
+
   TEST_CASE("after: the body is called with the values of its dependencies, in order") {
     critical_section cs;
     const auto join = [](int a, std::string b, int c) {

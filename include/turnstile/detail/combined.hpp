@@ -47,8 +47,8 @@ inline void require_some(aggregation how) {
 
 inline void require_replica(std::size_t replica, std::size_t replicas) {
   if (replica >= replicas) {
-    throw std::out_of_range("turnstile: replica " + std::to_string(replica) + " of " +
-                            std::to_string(replicas));
+    throw std::out_of_range("turnstile: there is no replica " + std::to_string(replica) +
+                            ": they are counted from 0, and there are " + std::to_string(replicas));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <turnstile/detail/device_awaiter.hpp>
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/timer.hpp>
 #include <turnstile/task.hpp>
 #include <turnstile/when_all.hpp>
 
@@ -94,15 +95,12 @@ using after_arguments_and_stream = decltype(std::tuple_cat(
     std::declval<Data>(), std::declval<std::tuple<stream&>>(),
     detail::arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
 
-// With a stream only if not without, as submits.
-template <bool as_rvalues, class Body, class Data, class... A>
-inline constexpr bool callable_after =
-    std::disjunction_v<callable_with<Body, after_arguments<as_rvalues, Data, A...>>,
-                       callable_with<Body, after_arguments_and_stream<as_rvalues, Data, A...>>>;
-
-// How the body is called: with rvalues if it can be.
+// How the body is called: with rvalues if it can be, but with a stream only if not without, as submits.
 template <class Body, class Data, class... A>
-inline constexpr bool with_rvalues = callable_after<true, Body, Data, A...>;
+inline constexpr bool with_rvalues = std::disjunction_v<
+    callable_with<Body, after_arguments<true, Data, A...>>,
+    std::conjunction<std::negation<callable_with<Body, after_arguments<false, Data, A...>>>,
+                     callable_with<Body, after_arguments_and_stream<true, Data, A...>>>>;
 
 template <class Body, class Data, class... A>
 using call_after =
@@ -146,11 +144,15 @@ task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& se
   const executor_ref home = options.resume_on ? options.resume_on : here().runs_on;
   std::exception_ptr error;
   try {
+    const std::stop_token token = stop.get();
+    if (options.stop.token() != nullptr) options.stop = token;
+    const bool expired = options.deadline != never && options.deadline <= timer_now();
+    if (expired || token.stop_requested()) {  // then it does not wait for the others
+      co_await execution_awaiter<void (*)()>(section, +[] {}, options, where);  // throws
+    }
     auto values = co_await std::apply(
         [](A&... a) { return turnstile::when_all(std::forward<A>(a)...); }, all);
     if (home != here().runs_on) options.resume_on = home;
-    const std::stop_token token = stop.get();
-    if (options.stop.token() != nullptr) options.stop = token;
     std::optional<stream> on;
     if (lane) options.on = &on.emplace(stream_access::on(std::move(lane)));
     co_return co_await execution_awaiter<call>(
