@@ -146,7 +146,7 @@ class critical_section {
   ///
   /// Order      first come, first served among those whose predicate is true
   /// Throws     as execute; what `pred` throws; section_closed if the section is closed before `pred` is
-  ///            true; bad_alloc
+  ///            true; section_full when it is asked, if it would be one set aside too many; bad_alloc
   /// Cancel     as execute
   /// Lifetime   as execute. A request that is set aside allocates
   template <class Pred, class Body>

@@ -7,6 +7,7 @@
 #include <turnstile/detail/several_awaiter.hpp>
 #include <turnstile/synchronized.hpp>
 
+#include <concepts>
 #include <source_location>
 #include <tuple>
 #include <type_traits>
@@ -30,9 +31,13 @@ struct several_access {
   }
 };
 
-// Or what is derived from one.
 template <class T>
-inline constexpr bool is_section = requires(T& s) { several_access::core(s); };
+concept with_data = requires(T& s) { []<class V>(synchronized<V>&) {}(s); };
+
+// Or what is derived from one of them.
+template <class T>
+inline constexpr bool is_section =
+    !std::is_const_v<T> && std::derived_from<T, critical_section> != with_data<T>;
 
 }  // namespace detail
 

@@ -39,6 +39,10 @@ class TURNSTILE_VISIBLE executor_ref {
       : object_(const_cast<std::remove_const_t<E>*>(std::addressof(e))),
         calls_(&calls_of<called_as<E>>) {}
 
+  template <executor E>
+    requires(!std::same_as<E, executor_ref>)
+  executor_ref(const E&&) = delete;
+
   constexpr explicit operator bool() const noexcept { return object_ != nullptr; }
 
   friend constexpr bool operator==(executor_ref a, executor_ref b) noexcept {
@@ -54,9 +58,12 @@ class TURNSTILE_VISIBLE executor_ref {
  private:
   friend struct job_access;
 
-  // The same for one object, whoever refers to it.
+  // The same for one object, whoever refers to it, unless that would take one job after the other.
   template <class E>
-  using called_as = std::conditional_t<executor<const E>, const E, E>;
+  static constexpr bool takes_chains = requires(E& e, job* j) { e.post(j, j, std::size_t{}); };
+  template <class E>
+  using called_as =
+      std::conditional_t<executor<const E> && takes_chains<E> == takes_chains<const E>, const E, E>;
 
   struct calls {
     void (*one)(void*, job&) noexcept;
@@ -124,7 +131,7 @@ struct job_access {
 template <class E>
 void executor_ref::post_chain(void* e, job* first, job* last, std::size_t n) noexcept {
   E& to = *static_cast<E*>(e);
-  if constexpr (requires { to.post(first, last, n); }) {
+  if constexpr (takes_chains<E>) {
     to.post(first, last, n);
   } else {
     // A job may end the executor's life, so `e` is not touched after the last one is posted.

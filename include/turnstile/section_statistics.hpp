@@ -11,7 +11,7 @@ namespace turnstile {
 struct section_statistics {
   std::uint64_t executions = 0;  ///< bodies that ran, thrown or not; a guard's hold counts as one
   std::uint64_t withdrawn = 0;   ///< requests that ended before they started, by their own wish
-  std::uint64_t refused = 0;     ///< requests that were never accepted
+  std::uint64_t refused = 0;     ///< requests that were never accepted, or not set aside
   std::size_t waiters = 0;       ///< requests queued or set aside now
   std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended
   bool held = false;             ///< a body runs, a guard is owned, or a device works for it

@@ -220,11 +220,13 @@ void stand_in::run_job(job& j) noexcept {
 outcome stand_in::step(request& r) noexcept {
   stand_in& self = of(r);
   request& who = *self.who_;
-  if (!self.may_run()) {
+  const bool may_run = self.may_run();
+  if (!may_run && self.section_->may_set_aside()) {
     self.section_->set_aside(self);
     return outcome::set_aside;
   }
-  if (self.take()) return who.start(who);
+  const auto then = may_run ? who.start : self.calls_->no_room;
+  if (self.take()) return then(who);
   self.pass_over();  // pinned still
   return outcome::withdrawn;
 }

@@ -64,6 +64,8 @@ static_assert(std::is_convertible_v<loop&, executor_ref>);
 static_assert(!std::is_convertible_v<loop, executor_ref>);
 static_assert(!std::is_convertible_v<const loop&, executor_ref>);
 static_assert(std::is_convertible_v<const const_executor&, executor_ref>);
+static_assert(!std::is_constructible_v<executor_ref, const const_executor>);
+static_assert(!std::is_constructible_v<executor_ref, const_executor>);
 static_assert(std::is_trivially_copyable_v<executor_ref>);
 
 }  // namespace

@@ -419,9 +419,15 @@ TEST_SUITE("section") {
       co_await value.assign(replica, 1);
       then();
     };
-    const foreign second = writes(1, [&] { both.held.unlock(); });
+    bool is_the_last = false;  // who serves them
+    SUBCASE("for one that waits") {}
+    SUBCASE("for the one that serves them") { is_the_last = true; }
+    const auto provide = [&](bool mine) {
+      if (mine) both.held.unlock();
+    };
+    const foreign second = writes(1, [&] { provide(!is_the_last); });
     const foreign first = writes(0, [&] { both.block(); });
-    const foreign last = writes(2, [] {});
+    const foreign last = writes(2, [&] { provide(is_the_last); });
     for (const foreign* each : {&first, &second, &last}) each->wait();
   }
 

@@ -217,24 +217,47 @@ TEST_SUITE("section") {
     stage s;
     bool open = false;
     const auto is_open = [&] { return open; };
-    SUBCASE("they are refused") {
-      critical_section cs(at_most(2, when_full::refuse));
+    loop gui;
+    const auto start = [&](auto a) {
+      s.start(std::move(a));
+      gui.run();
+      s.here.run();
+    };
+    const auto expect_refused = [&](const section_options& how, const std::stop_token* stop) {
+      critical_section cs(how);
+      critical_section other;
+      const resource thing;
       for (int i = 0; i != 5; ++i) {
-        s.start([](stage& on, critical_section& in, auto may, int number) -> task<> {
+        execute_options asked;
+        if (i >= 2) asked.uses = thing;
+        if (stop != nullptr) asked.stop = *stop;
+        start([](stage& on, critical_section& in, auto may, execute_options with,
+                 int number) -> task<> {
           try {
-            co_await in.execute_when(may, nothing);
+            co_await in.execute_when(may, nothing, with);
           } catch (const section_full&) {
             on.full.push_back(number);
           }
-        }(s, cs, is_open, i));
+        }(s, cs, is_open, asked, i));
       }
       CHECK(s.full == std::vector{2, 3, 4});
       CHECK(cs.statistics().waiters == 2);
       CHECK(cs.statistics().refused == 3);
-      s.start(s.note(cs, 5));  // it need not wait
+      // What was refused at once claims nothing; a claim of what was in line stays.
+      if (stop == nullptr) start(s.note(other, 4, {.uses = thing}));
+      start(s.note(cs, 5));  // it need not wait
       open = true;
-      s.start(s.note(cs, 6));
+      start(s.note(cs, 6));
       CHECK(cs.statistics().waiters == 0);
+      CHECK(s.order == (stop == nullptr ? std::vector{4, 5, 6} : std::vector{5, 6}));
+    };
+    const std::stop_source source;
+    const std::stop_token stop = source.get_token();
+    SUBCASE("they are refused") { expect_refused(at_most(2, when_full::refuse), nullptr); }
+    SUBCASE("the same, behind stand-ins, in a bound section") {
+      section_options bound = at_most(2, when_full::refuse);
+      bound.executor = gui;
+      expect_refused(bound, &stop);
     }
     SUBCASE("they may wait outside, and are set aside all the same") {
       critical_section cs(at_most(2, when_full::wait_outside));

@@ -79,11 +79,14 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
     once_.note_waiting();
     const std::stop_token stop = surroundings();
     if (stop.stop_possible()) lock_ = group_->lock();
-    if (group_->serve_with(*this)) {
+    mirrored_write* const served = group_->serve_with(*this);
+    if (served == this && next_ == nullptr) {
       stay();
       return false;
     }
-    return !stop.stop_possible() || listen(stop, &take_back);  // this may be gone
+    const bool waits = !stop.stop_possible() || listen(stop, &take_back);
+    go_on(served);  // this may be gone, as without them
+    return waits;
   }
   snapshot<T> await_resume() {
     once_.note_going_on();
@@ -93,6 +96,16 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
 
  private:
   friend class mirrored_group<T>;
+
+  // Whoever serves them too: one of the others may block for it.
+  static void go_on(mirrored_write* served) noexcept {
+    const resume_after these;
+    while (served != nullptr) {
+      mirrored_write* const next = served->next_;
+      served->wait_ended();  // it may be gone
+      served = next;
+    }
+  }
 
   static bool take_back(stoppable_wait& w) noexcept {
     auto& self = static_cast<mirrored_write&>(w);
@@ -161,24 +174,15 @@ class mirrored_group {
     if (l.first == nullptr) ++empty_lines_;
   }
 
-  // True: it was served here and now. Else the write may be gone.
-  bool serve_with(write& w) noexcept {
-    write* served = nullptr;
-    {
-      std::unique_lock lock(*mutex_);
-      enqueue(w);
-      if (serving_ || empty_lines_ != 0) return false;
-      serving_ = true;
-      served = serve_rounds(lock);
-      serving_ = false;
-    }
-    const resume_after these;
-    while (served != nullptr) {
-      write* const next = served->next_;
-      if (served != &w) served->wait_ended();  // it and this may be gone
-      served = next;
-    }
-    return true;
+  // All that was served here and now, and is to go on. Null: the write waits, and may be gone.
+  write* serve_with(write& w) noexcept {
+    std::unique_lock lock(*mutex_);
+    enqueue(w);
+    if (serving_ || empty_lines_ != 0) return nullptr;
+    serving_ = true;
+    write* const served = serve_rounds(lock);
+    serving_ = false;
+    return served;
   }
 
  private:

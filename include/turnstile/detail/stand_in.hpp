@@ -113,7 +113,8 @@ class alignas(cache_line) stand_in final : public request {
   struct calls {
     // Withdrawn, and not brought back yet; the section may be gone.
     void (*over)(request&) noexcept;
-    bool (*may_run)(request&) noexcept;  // may it run now? null: always
+    bool (*may_run)(request&) noexcept;               // may it run now? null: always
+    outcome (*no_room)(request&) noexcept = nullptr;  // it may not, and too many are set aside
   };
 
   // Of nobody: to be passed over.

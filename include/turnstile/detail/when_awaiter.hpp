@@ -9,6 +9,7 @@
 #include <turnstile/detail/section_request.hpp>
 
 #include <coroutine>
+#include <exception>
 #include <functional>
 #include <new>
 #include <source_location>
@@ -98,19 +99,24 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   static outcome ask(request& r) noexcept {
     when_awaiter& self = of(r);
     if (self.may_run_now()) return run_body(r);
-    if (!self.section_->may_set_aside()) {
-      self.got_.fail(self.section_->refusal(section_core::admission::full));
-      return outcome::no_body;
-    }
+    if (!self.section_->may_set_aside()) return no_room(r);
     self.start = &run_body;
     stand_in* const s = self.make_stand_in(asks_first);  // it is in, so this does not throw
-    if (s == nullptr) {
-      self.got_.fail(std::make_exception_ptr(std::bad_alloc()));
-      return outcome::no_body;
-    }
+    if (s == nullptr) return self.refuse_with(std::make_exception_ptr(std::bad_alloc()));
     self.keep_uses();
     self.section_->set_aside(*s);
     return outcome::set_aside;
+  }
+
+  static outcome no_room(request& r) noexcept {
+    when_awaiter& self = of(r);
+    return self.refuse_with(self.section_->refusal(section_core::admission::full));
+  }
+  outcome refuse_with(std::exception_ptr why) noexcept {
+    withdraw_uses();
+    if (section_->recorded()) forget_execution(*section_, at_);
+    got_.fail(std::move(why));
+    return outcome::no_body;
   }
 
   // It may run now.
@@ -133,7 +139,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   }
 
   static constexpr stand_in::calls asks_first{
-      [](request&) noexcept {}, [](request& r) noexcept { return of(r).may_run_now(); }};
+      [](request&) noexcept {}, [](request& r) noexcept { return of(r).may_run_now(); }, &no_room};
 
   Pred pred_;
   Body body_;
