@@ -225,8 +225,8 @@ outcome stand_in::step(request& r) noexcept {
     self.section_->set_aside(self);
     return outcome::set_aside;
   }
-  const auto then = may_run ? who.start : self.calls_->no_room;
-  if (self.take()) return then(who);
+  const calls& called = *self.calls_;
+  if (self.take()) return may_run ? who.start(who) : called.no_room(who);
   self.pass_over();  // pinned still
   return outcome::withdrawn;
 }
