@@ -74,7 +74,8 @@ TEST_SUITE("section") {
     std::stop_source stop;
     stop.request_stop();
     const auto body = [](int) { FAIL("it ran"); };
-    const execute_options stopped{.stop = stop.get_token()};
+    const std::stop_token token = stop.get_token();
+    const execute_options stopped{.stop = token};
     const execute_options late{.deadline = std::chrono::steady_clock::time_point{}};
     CHECK_THROWS_AS(sync_wait(cs.execute(after(dependency()), body, stopped)), operation_cancelled);
     CHECK_THROWS_AS(sync_wait(cs.execute(after(dependency()), body, late)), deadline_exceeded);
