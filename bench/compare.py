@@ -158,11 +158,17 @@ def in_both(before, after):
             [f"{name} ({reason})" for name, reason in why.items()])
 
 
+def say_of_the_machine(context):
+    print(f"\nOther programs {context['other programs']}.")
+    if "a cache line" in context:  # not in what was written before that was measured
+        print(f"A cache line went {context['a cache line']}.")
+
+
 def show(chosen, context, results):
     if not results.contenders():
         sys.exit(f"no case matches {chosen.filter}")
     terminal.print_all(results)
-    print(f"\nOther programs {context['other programs']}.")
+    say_of_the_machine(context)
     if chosen.out:
         page.write(chosen.out, context, results)
     if chosen.tsv:
@@ -174,7 +180,7 @@ def show_two(chosen, context, before, after):
     if not comparison.ours and not comparison.controls:
         sys.exit(f"no case that matches {chosen.filter} is in both builds")
     terminal.print_before_after(comparison)
-    print(f"\nOther programs {context['other programs']}.")
+    say_of_the_machine(context)
     if chosen.out:
         page.write_before_after(chosen.out, context, comparison)
     if chosen.tsv:
