@@ -85,7 +85,7 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
       return false;
     }
     const bool waits = !stop.stop_possible() || listen(stop, &take_back);
-    go_on(served);  // this may be gone, as without them
+    if (served != nullptr) go_on(served);  // this may be gone, as without them
     return waits;
   }
   snapshot<T> await_resume() {
