@@ -18,7 +18,7 @@ struct account {
 };
 
 // The outer body returns a task, so `from` stays held until `to` had its turn: nobody sees the
-// money in neither account or in both. If the inner await throws, nothing has changed yet.
+// money in neither account, nor in both. If the inner await throws, nothing has changed yet.
 //
 // Two such transfers in opposite directions could wait for each other. Programs that move money
 // both ways should agree on an order in which to enter.

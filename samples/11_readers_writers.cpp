@@ -41,7 +41,10 @@ turnstile::task<> leave() {
 turnstile::task<long> write_next() {
   co_await entrance.execute([](door& d) { ++d.writers_waiting; });
   co_return co_await entrance.execute_when([](const door& d) { return d.readers == 0; },
-                                           [](door& d) { return --d.writers_waiting, ++page; });
+                                           [](door& d) {
+                                             --d.writers_waiting;
+                                             return ++page;
+                                           });
 }
 
 turnstile::task<> reader(const char* who) {

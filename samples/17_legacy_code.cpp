@@ -13,7 +13,7 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <cstdio>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <string>
@@ -97,7 +97,7 @@ turnstile::task<int> audit(new_stock& s) {
 }
 
 int main() {
-  turnstile::thread_pool pool(2);
+  turnstile::thread_pool pool{2};
   new_stock s;
   std::vector<turnstile::fiber<void>> customers;
   for (int i = 0; i != 1000; ++i) {
@@ -106,7 +106,8 @@ int main() {
   const int differences = turnstile::sync_wait(turnstile::schedule_on(pool, audit(s)));
   for (turnstile::fiber<void>& c : customers) turnstile::sync_wait(std::move(c));
 
-  std::printf("1000 fibers on 2 threads: %d deliveries, %d orders\n", s.deliveries(), s.orders());
-  std::printf("left: %d bolts, %d nuts\n", s.left("bolts"), s.left("nuts"));
-  std::printf("the audit found %d differences\n", differences);
+  std::cout << "1000 fibers on 2 threads: " << s.deliveries() << " deliveries, " << s.orders()
+            << " orders\n"
+            << "left: " << s.left("bolts") << " bolts, " << s.left("nuts") << " nuts\n"
+            << "the audit found " << differences << " differences\n";
 }

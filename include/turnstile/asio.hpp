@@ -20,12 +20,6 @@
 #include <utility>
 
 namespace turnstile {
-namespace detail {
-
-template <class T>
-concept section_like = is_section<T>;
-
-}  // namespace detail
 
 /// Runs `body` alone in `section`, a critical_section or a synchronized (then it is called with the
 /// data), and completes `token`: `void(std::exception_ptr, R)`, or `void(std::exception_ptr)` if the body
@@ -57,7 +51,7 @@ concept section_like = is_section<T>;
 template <detail::section_like Section, class Body, class Token>
 auto async_execute(Section& section, Body&& body, const execute_options& options, Token&& token,
                    std::source_location where = std::source_location::current()) {
-  using data = decltype(detail::several_access::data(section));
+  using data = decltype(detail::section_access::data(section));
   using call = detail::body_applied_to_t<Body, data>;
   using value = detail::body_result_t<call>;
   using signature = typename detail::asio_signature<std::remove_cv_t<value>>::type;
@@ -68,8 +62,8 @@ auto async_execute(Section& section, Body&& body, const execute_options& options
   if constexpr (detail::is_asio_awaitable<answer>) detail::require_safe_inside_co_await<Body>();
   return detail::asio::async_initiate<Token, signature>(
       detail::start_asio_operation(), token,
-      detail::asio_request(detail::several_access::core(section), options, where),
-      call(std::forward<Body>(body), detail::several_access::data(section)));
+      detail::asio_request(detail::section_access::core(section), options, where),
+      call(std::forward<Body>(body), detail::section_access::data(section)));
 }
 
 template <detail::section_like Section, class Body, class Token>

@@ -20,7 +20,7 @@
 #include <turnstile/section_statistics.hpp>
 #include <turnstile/sync_wait.hpp>
 
-#include <concepts>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -35,7 +35,7 @@ class registry;
 
 namespace detail {
 
-struct several_access;
+struct section_access;
 
 // See config.hpp: another body would be destroyed twice, which is silent memory corruption.
 template <class Body>
@@ -74,7 +74,8 @@ struct attempt<void> {
 /// Progress   see the table in README.md. At most 33 million requests wait at once
 /// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits, a device works
 ///            for it) is reported and aborts; the awaiter of the last execution may destroy it as soon as it
-///            is resumed
+///            is resumed. A coroutine must not be destroyed while it waits for a section: that is reported and
+///            aborts, too
 class critical_section {
  public:
   /// Unnamed, and distinct from every other.
@@ -82,7 +83,7 @@ class critical_section {
   /// `name` is a label in errors; it does not share.
   explicit critical_section(std::string_view name)
       : critical_section(section_options{.name = name}) {}
-  /// Throws `std::invalid_argument` if ring_capacity is no power of two.
+  /// Throws `std::invalid_argument` if ring_capacity is 0 or no power of two, or max_in_flight is 0; `bad_alloc`.
   explicit critical_section(section_options options) : critical_section(options, {}) {}
 
   critical_section(const critical_section&) = delete;
@@ -161,15 +162,16 @@ class critical_section {
   }
 
   /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
-  /// the calling chain holds it. The body must not return an awaitable.
+  /// the calling chain holds it. The body must not return an awaitable; it is copied where it is an lvalue.
   ///
-  /// Throws     what `body` throws; section_closed; device_error if what it guards is lost with its device. A
-  ///            section bound to an executor accepts it only there: elsewhere it is empty. What the body touches
-  ///            undeclared is claimed exclusively
+  /// Runs on    this thread. A section bound to an executor accepts it only there: elsewhere it is empty
+  /// Claims     what the body touches, exclusively
+  /// Throws     what `body` throws; section_closed; device_error if what it guards is lost with its device
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<Body>();
-    using value = std::invoke_result_t<Body&>;
+    using tried = detail::tried_body<Body>;
+    using value = std::invoke_result_t<tried&>;
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
     static_assert(
         !std::is_rvalue_reference_v<value>,
@@ -178,7 +180,12 @@ class critical_section {
     detail::section_core::place line;
     if (!arrive_if_idle(line, where)) return answer{};
     detail::result<value> got;
-    run_tried(line, where, [&] { got.run([&]() -> decltype(auto) { return body(); }); });
+    run_tried(line, where, [&] {
+      got.run([&]() -> decltype(auto) {
+        tried own(body);
+        return own();
+      });
+    });
     if constexpr (std::is_void_v<value>) {
       got.take();
       return true;
@@ -232,9 +239,9 @@ class critical_section {
   /// Cancel     as execute
   /// Progress   blocks a thread, in a coroutine or a fiber too. Where all threads of an executor are
   ///            blocked, nothing that waits for it goes on, which nobody detects. Coroutines without an executor
-  ///            that were about to go on on this thread do so on thread_pool::shared(); but a coroutine that ran its
-  ///            body at once, in an idle section, and serves others before it goes on is not suspended, and has to wait
-  ///            for a body among those that blocks
+  ///            that were about to go on on this thread do so on thread_pool::shared(). A coroutine that has just run
+  ///            its own body in an idle section, and is serving others, is not suspended: if one of their bodies
+  ///            blocks this thread, that coroutine waits for it
   /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is not looked at
   template <class Body>
   detail::body_result_t<std::decay_t<Body>> execute_blocking(
@@ -277,8 +284,8 @@ class critical_section {
   /// section_closed then.
   ///
   /// Resumes    on the executor the awaiting coroutine was running on
-  /// Throws     reentry_error from inside the section, deadlock_error from inside of what those wait for who are
-  ///            in its line; bad_alloc. Twice is fine
+  /// Throws     reentry_error from inside the section; deadlock_error if something in this section's line waits
+  ///            for a section that the caller's chain holds; bad_alloc. Twice is fine
   /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all the
   ///            same, also if those were stopped before
   auto close(std::source_location where = std::source_location::current()) {
@@ -292,7 +299,7 @@ class critical_section {
   template <class T>
   friend class synchronized;
   friend class delegated_mutex;
-  friend struct detail::several_access;
+  friend struct detail::section_access;
   friend class registry;
 
   critical_section(const section_options& options, std::string_view container)

@@ -6,7 +6,6 @@
 #include <turnstile/detail/linked_cuda.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +29,8 @@ class device {
   /// That GPU if it is available, else the host.
   static device cuda_or_host(int index);
 
-  /// Whether streams can be made there. The first question about a GPU starts the driver, which takes
-  /// a while; what is lost stays so.
+  /// Whether streams can be made there; true of any(), which stands for a place that has them. The first
+  /// question about a GPU starts the driver, which takes a while; a device that was lost stays unavailable.
   bool available() const noexcept { return why_not().empty(); }
   /// Why it is not available, in one sentence; empty if it is. Valid for good.
   std::string_view why_not() const noexcept;

@@ -138,10 +138,12 @@ class deadline_exceeded : public std::runtime_error {
   explicit deadline_exceeded(std::string_view section);
 };
 
-/// Sets who hears of errors that nobody takes: those of `post`, of a dropped handle or scope.
-/// The default, also set by null, prints one line to stderr.
+/// Sets who hears of errors that nobody takes: those of `post`, of dropped handles, fibers and scopes, and of
+/// streams that nobody awaited. `section` is empty where no section is concerned. The default handler, also set
+/// by null, prints one line to stderr.
 ///
-/// Threads    from any thread; the handler is called on whichever thread ran the body
+/// Threads    from any thread; the handler is called on whichever thread finds out that nobody takes the error:
+///            the one that ran the body, or that dropped the handle, scope, or stream
 /// Throws     nothing. A handler that throws ends the program, by std::terminate
 void on_unobserved_error(void (*handler)(std::exception_ptr, std::string_view section,
                                          std::source_location where)) noexcept;

@@ -17,7 +17,7 @@ namespace turnstile {
 namespace detail {
 
 // The private side of what can be entered.
-struct several_access {
+struct section_access {
   static section_core& core(critical_section& s) noexcept { return s.core_; }
   template <class T>
   static section_core& core(synchronized<T>& s) noexcept {
@@ -36,7 +36,7 @@ concept with_data = requires(T& s) { []<class V>(synchronized<V>&) {}(s); };
 
 // Or what is derived from one of them.
 template <class T>
-inline constexpr bool is_section =
+concept section_like =
     !std::is_const_v<T> && std::derived_from<T, critical_section> != with_data<T>;
 
 }  // namespace detail
@@ -67,16 +67,16 @@ auto execute(std::tuple<Sections&...> sections, Body&& body,
              const execute_options& options = detail::default_execution,
              std::source_location where = std::source_location::current()) {
   static_assert(sizeof...(Sections) != 0, "there is no section to enter");
-  static_assert((detail::is_section<Sections> && ...),
+  static_assert((detail::section_like<Sections> && ...),
                 "what is entered are critical_sections and synchronizeds, not const");
   detail::require_safe_inside_co_await<Body>();
   return std::apply(
       [&](Sections&... all) {
-        auto data = std::tuple_cat(detail::several_access::data(all)...);
+        auto data = std::tuple_cat(detail::section_access::data(all)...);
         using call = detail::body_applied_to_t<Body, decltype(data)>;
         detail::require_host_body<call>();
         return detail::several_awaiter<sizeof...(Sections), call>(
-            {&detail::several_access::core(all)...}, call(std::forward<Body>(body), data), options,
+            {&detail::section_access::core(all)...}, call(std::forward<Body>(body), data), options,
             where);
       },
       sections);

@@ -55,7 +55,7 @@ static_assert(std::is_trivially_destructible_v<execute_options>);
 namespace detail {
 
 // The default argument of every call. A constant, because g++ builds a temporary in the awaiting frame
-// word by word and copies it as vectors, which costs bench/uncontended 5 ns.
+// word by word and copies it as vectors, which the store buffer cannot forward (bench/tried.md).
 inline constexpr execute_options default_execution{};
 
 }  // namespace detail

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <turnstile/detail/submitted.hpp>
+#include <turnstile/stream.hpp>
 
-#include <coroutine>
-#include <source_location>
 #include <utility>
 
 namespace turnstile {
@@ -20,6 +19,7 @@ namespace turnstile {
 ///            never end; then the handle can be awaited again
 /// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can be
 ///            awaited again; the execution itself goes on
+/// Lifetime   must not be destroyed while it is awaited: that is reported and aborts
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
  public:
@@ -47,8 +47,8 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
                                                    : detail::point_ref::more(*p));
   }
 
-  /// Device executions, after submitted: what is given to `s` from now on is not begun before this work is
-  /// complete. No thread waits for that. Throws as stream::wait.
+  /// Device executions, after submitted (before it is a contract break: a line on stderr, and abort): what is given
+  /// to `s` from now on is not begun before this work is complete. No thread waits for that. Throws as stream::wait.
   void wait_on(stream& s) {
     detail::point* const p = state().submitting();
     if (p != nullptr && !ready() && !p->is_reached()) {

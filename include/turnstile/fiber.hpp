@@ -8,8 +8,6 @@
 #include <turnstile/detail/fiber_core.hpp>
 #include <turnstile/executor.hpp>
 
-#include <concepts>
-#include <coroutine>
 #include <functional>
 #include <source_location>
 #include <stdexcept>
@@ -119,8 +117,8 @@ auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::
   return handle;
 }
 
-/// This code is a fiber's own and may call await: it is neither a body of a section nor a coroutine that
-/// happen to run on a fiber's stack.
+/// True in a fiber's own code, which may call await; false in a section's body or a coroutine that happens to run
+/// on its stack.
 inline bool in_fiber() noexcept { return detail::here().fiber != nullptr; }
 
 /// Awaits `a` in a fiber, from any depth of calls, and gives what co_await would. The thread goes on with

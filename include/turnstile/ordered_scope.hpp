@@ -52,13 +52,13 @@ class access_list {
   std::vector<detail::access> all_;
 };
 
-/// The body reads these.
+/// The body reads these: resources, variables and device buffers, which have to outlive it.
 template <detail::has_identity... T>
 access_list reads(const T&... things) {
   return access_list(std::vector<detail::access>{{detail::identity_of(things), false}...});
 }
 
-/// The body writes these, and may read them.
+/// The body writes these, and may read them. As reads.
 template <detail::has_identity... T>
 access_list writes(const T&... things) {
   return access_list(std::vector<detail::access>{{detail::identity_of(things), true}...});
@@ -77,7 +77,8 @@ access_list writes(const T&... things) {
 /// Throws     add: bad_alloc, and then nothing was added. join: the first error of the bodies added,
 ///            once, after all have ended
 /// Cancel     bodies that wait for one that failed, or was skipped, never run; after a join that found
-///            nothing left, what failed before it is forgotten
+///            nothing left, what failed before it is forgotten. A join that is stopped from outside ends with
+///            operation_cancelled, and may be awaited again; the bodies themselves are not asked to stop
 /// Lifetime   must be joined, or its bodies have ended, before it is destroyed; an error that no join
 ///            took goes to on_unobserved_error. A body lives until it has ended
 class ordered_scope {

@@ -92,8 +92,8 @@ class registry {
   /// memory is missing.
   static std::vector<execution_record> executions();
 
-  /// Measures from now on how long `section` is waited for and held, or no longer. What was measured
-  /// stays until the section ends. Costs nothing where it is off; may throw bad_alloc.
+  /// Begins to measure how long `section` is waited for and held, or stops it. What was measured stays until the
+  /// section ends. Costs nothing where it is off; may throw bad_alloc.
   static void keep_times(critical_section& section, bool on = true);
   /// What was measured. The numbers are consistent only while nothing happens in the section.
   static section_times times(const critical_section& section);

@@ -17,8 +17,8 @@ struct guard_access;
 /// Order      the next request in line goes on; nobody barges in
 /// Memory     what the owner wrote is seen by every later body
 /// Runs on    unlock serves what waits, up to a budget, as a drain does
-/// Lifetime   the section outlives its owned guard, and what the acquiring chain of awaits is just doing with
-///            variables and resources. While owned, that chain holds the section: entering it again from there is
+/// Lifetime   the section must outlive an owned guard, and must not end while the acquiring chain of awaits touches
+///            a variable or a resource. While owned, that chain holds the section: entering it again from there is
 ///            refused
 class section_guard {
  public:

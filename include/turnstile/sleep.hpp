@@ -30,6 +30,7 @@ std::chrono::nanoseconds whole_nanoseconds(std::chrono::duration<Rep, Period> d)
 ///            also if it has asked before; `std::system_error` if the first sleep of the process
 ///            cannot start the thread that it needs
 /// Progress   does not block a thread; never too early
+/// Lifetime   the coroutine must not be destroyed while it sleeps: that is reported and aborts
 template <class Rep, class Period>
 detail::sleep_awaiter sleep_for(std::chrono::duration<Rep, Period> d) noexcept {
   return detail::sleep_awaiter(detail::whole_nanoseconds(d));

@@ -6,7 +6,6 @@
 #include <turnstile/detail/double_word.hpp>
 #include <turnstile/detail/value_block.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -36,7 +35,7 @@ using snapshot_share = std::conditional_t<fits_double_word<T>, small_share<T>, b
 
 /// A value that a variable had, with its version. It never changes and may outlive the variable.
 ///
-/// Threads    any number may use one; copying it, or assigning to it, is like that of an int
+/// Threads    any number may read and copy one; it must not be assigned to while another thread uses it
 /// Progress   copying and destroying is wait-free; the last one frees the value
 /// Lifetime   what * and -> refer to lives as long as some copy of this snapshot; one that was moved
 ///            from may only be destroyed or assigned to

@@ -47,7 +47,7 @@ class event {
   detail::point_ref point_;
 };
 
-/// What few streams are. Read inside the constructor it is passed to.
+/// Settings that most streams leave alone. Read inside the constructor they are passed to.
 struct stream_options {
   executor_ref executor = {};  ///< host device: does the work; default: thread_pool::shared()
   bool polled = false;         ///< host device: completions are looked for, as on a GPU
@@ -63,7 +63,8 @@ struct stream_options {
 ///            are told to
 /// Progress   giving work takes a lock for a list splice and, on a GPU, the time of the driver's call;
 ///            CUDA blocks a thread that gives more than about a thousand launches ahead
-/// Throws     device_error if the device is not available, lost, or refuses; bad_alloc
+/// Throws     device_error if the device is not available, lost, or refuses; std::invalid_argument if it is to be
+///            on any(); bad_alloc
 /// Lifetime   its end waits for nothing: what was given is still done, and must be there until then
 class stream {
  public:

@@ -6,7 +6,7 @@
 #include <turnstile/critical_section.hpp>
 #include <turnstile/detail/applied_body.hpp>
 
-#include <optional>
+#include <functional>
 #include <source_location>
 #include <tuple>
 #include <utility>
@@ -89,8 +89,12 @@ class synchronized {
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<on_value<Body>>();
-    return section_.try_execute([&]() -> decltype(auto) { return std::invoke(body, value_); },
-                                where);
+    return section_.try_execute(
+        [&]() -> decltype(auto) {
+          detail::tried_body<Body> own(body);
+          return std::invoke(own, value_);
+        },
+        where);
   }
 
   template <class Body>
@@ -121,7 +125,7 @@ class synchronized {
   critical_section& section() noexcept { return section_; }
 
  private:
-  friend struct detail::several_access;
+  friend struct detail::section_access;
 
   critical_section section_;
   T value_;

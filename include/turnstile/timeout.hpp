@@ -98,7 +98,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 /// ended, so what does not wait in the library should look at its token.
 ///
 /// Runs on    the awaiting thread until `a` first suspends; callbacks that were registered with its token
-///            are called where timers are, and should be short
+///            are called on the thread of the library's timers, and should be short
 /// Resumes    where `a` ended
 /// Throws     what `a` throws; deadline_exceeded in place of an operation_cancelled, if the time was over
 ///            and the surroundings were not stopped. What comes all the same after that, a value or

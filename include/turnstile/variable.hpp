@@ -99,7 +99,8 @@ class variable {
   }
 
   /// Changes the value by fn(T&), which must not wait for anything, not in a fiber either: not even read another
-  /// large variable whose function may at the same time read this one.
+  /// large variable whose function may at the same time read this one. Where T is small, `fn` may be called several
+  /// times, each time on a fresh copy, so it must have no other effect.
   ///
   /// Throws     what `fn` throws. Then nothing is written if T is small, or somebody holds a snapshot;
   ///            a value that nobody holds stays as `fn` has left it, and that counts as a write

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <utility>
 
 namespace turnstile::detail {
 

@@ -28,7 +28,7 @@
 // Proof     test/device
 //
 // Source    looking at the head of each stream only, one poller at a time, by idle workers: pika and HPX;
-//           a short spin and then a blocking thread: CUDA.jl (reference in lib/device/README.md).
+//           a short spin and then a blocking thread: CUDA.jl.
 #pragma once
 
 #include "executor/idle_look.hpp"
@@ -36,7 +36,6 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/threads.hpp>
 
-#include <chrono>
 #include <cstdint>
 
 namespace turnstile::detail {

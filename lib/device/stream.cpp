@@ -5,7 +5,6 @@
 #include "device/host_lane.hpp"
 
 #include <turnstile/detail/claims.hpp>
-#include <turnstile/errors.hpp>
 #include <turnstile/stream.hpp>
 #include <turnstile/thread_pool.hpp>
 

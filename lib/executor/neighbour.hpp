@@ -7,7 +7,7 @@
 //   half of what it has had too much for a while, from one that is calm (pace.hpp): for a short while, if nothing at all
 //   waits here. Who has stood still itself, and has lost what waited there to the others, takes that at once.
 // While a section has a long line, queues run empty and fill again within some 100 us. What has been there all the
-// while is what counts: without that, coroutines move all the time (README.md, Decisions).
+// while is what counts: without that, coroutines move all the time (bench/tried.md).
 #pragma once
 
 #include "executor/pace.hpp"

@@ -3,7 +3,7 @@
 // A thread whose coroutines do little but run bodies is brisk: no more than 200 ns a request beside serving. What it
 // serves for others then stays with it, and other workers leave it alone, because a coroutine that runs
 // elsewhere would bring the section's lines over and wait for its turn there, at several times the
-// cost (bench/counter and lines against bench/think; README.md, Decisions). What serving takes is the section's own
+// cost (bench/counter and lines against bench/think; bench/tried.md). What serving takes is the section's own
 // time, which no second thread makes shorter; but of bodies longer than 2 us, which are handed back one by one, that
 // cost is a small part, and what else waits for the thread would wait long.
 //

@@ -3,9 +3,10 @@
 // Shape     head and tail count up; slots[n mod 256] for head <= n < tail are full.
 //           The owner stores to tail only; owner and thieves CAS head.
 //
-// Edges     Q1  append  tail.store / exchange -> tail.load(acquire) in steal, take_from
+// Edges     Q1  append  tail.exchange in append and take_from, tail.store(release) in steal_from ->
+//                       tail.load(acquire) in steal_from, take_from
 //               the taker sees the slot and what was posted with the job
-//           Q2  return  head.CAS(release) in take, steal, take_from -> head.load(acquire) in room
+//           Q2  return  head.CAS(release) in take, steal_from, take_from -> head.load(acquire) in room
 //               the owner may write the slot again: it was read before the CAS
 //           Q3  wake    tail.exchange(seq_cst) in append, take_from, then the sleepers' word load(seq_cst);
 //               a worker going to sleep: RMW(seq_cst) on that word, then tail.load(seq_cst) in
@@ -13,7 +14,7 @@
 //               covers posting. Who moves jobs from one place to another hides them for a moment,
 //               so it wakes somebody too if it leaves any behind.
 //
-// Progress  append wait-free; take, steal and take_from lock-free: a failed CAS means that
+// Progress  append wait-free; take, steal_from and take_from lock-free: a failed CAS means that
 //           another thread took something.
 //
 // Dangers   A thief copies slots before its CAS; only if the CAS succeeds were they still full.

@@ -2,7 +2,7 @@
 //
 // As many as a drain's budget, if they and what lies between them are over within 8 us; where that takes longer,
 // fewer. Of 32 coroutines on a worker each waits for the turns of the other 31: with a microsecond of work beside each
-// body, turns of 32 bodies are 2 ms of waiting (README.md, Decisions).
+// body, turns of 32 bodies are 2 ms of waiting (bench/tried.md).
 //
 // What is measured is a job from its start to the end of a turn, by the bodies that were run meanwhile. The clock costs
 // as much as five short bodies. So a turn that ends unmeasured has the next few jobs looked at, one of which may be its

@@ -1,12 +1,4 @@
-// chain.cpp - walking and changing the chain of holds. See detail/chain.hpp.
-//
-// Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees, or who finds by a load(acquire) that
-//                    all shares are its own
-//        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section, and
-//            gets what its owner did from there (W1 of ticket_word.hpp)
-//        E3  copy    made under the lock, by one of the chain's threads; no lock in end_frame: all that
-//            was done in the chain comes before the end of what the frame stands for. So the frame of a
-//            body that calls nothing unknown is never stored at all (bench/uncontended, 1.5 ns)
+// chain.cpp - walking and changing the chain of holds. The protocol is in detail/chain.hpp.
 
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/section_core.hpp>
@@ -80,7 +72,7 @@ const chain_frame* stop_around(const chain_frame* top) noexcept {
 section_name name_of(const section_core& s) noexcept { return {s.name(), s.container(), s.id()}; }
 
 // A new one. Most sections have no name, and then there is nothing to copy.
-void call(hold_frame& h, const section_name& n) {
+void set_name(hold_frame& h, const section_name& n) {
   if (!n.name.empty()) h.name = n.name;
   if (!n.container.empty()) h.container = n.container;
   h.number = n.number;
@@ -111,7 +103,7 @@ TURNSTILE_COLD hold_frame* new_hold(const section_core& s) {
   prepare_last_words();
   auto h = std::make_unique<hold_frame>();
   h->section = &s;
-  call(*h, name_of(s));
+  set_name(*h, name_of(s));
   h->at = &h->place;
   return h.release();
 }
@@ -194,7 +186,7 @@ chain_frame* kept_copy(chain_frame* top);
 hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
   auto c = std::make_unique<hold_frame>();
   c->section = f.section;
-  if (f.section != nullptr) call(*c, name_of(f));
+  if (f.section != nullptr) set_name(*c, name_of(f));
   c->parent = below;
   c->mask = f.mask;
   c->place = *f.at;

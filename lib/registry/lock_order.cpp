@@ -77,7 +77,11 @@ struct edge {
     if (std::ranges::any_of(ways, [&](const way& old) { return covered_by(old, w); })) return false;
     std::erase_if(ways, [&](const way& old) { return covered_by(w, old); });
     if (ways.size() >= most_ways && !w.declared) return false;
-    w.declared ? ways.push_front(w) : ways.push_back(w);
+    if (w.declared) {
+      ways.push_front(w);
+    } else {
+      ways.push_back(w);
+    }
     return true;
   }
 };

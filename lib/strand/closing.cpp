@@ -75,7 +75,11 @@ void section_core::finish_close(way_back of_closers) noexcept {
     stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
     request& who = s.behind();
     if (s.take()) {
-      of_closers == way_back::at_home ? resume_at_home(who) : batch::post_back(who);
+      if (of_closers == way_back::at_home) {
+        resume_at_home(who);
+      } else {
+        batch::post_back(who);
+      }
       continue;
     }
     s.pass_over();

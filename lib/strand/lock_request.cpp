@@ -2,8 +2,6 @@
 
 #include <turnstile/detail/lock_request.hpp>
 
-#include <exception>
-
 namespace turnstile::detail {
 
 outcome lock_request::grant(request& r) noexcept {

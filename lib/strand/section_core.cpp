@@ -117,7 +117,11 @@ void section_core::serve_off(request* r, request* own, batch& done, int most_bod
 
 TURNSTILE_INLINE void section_core::hand_back(request& r, const request* own,
                                               batch& done) noexcept {
-  &r == own ? done.keep_own(r) : done.add(r);
+  if (&r == own) {
+    done.keep_own(r);
+  } else {
+    done.add(r);
+  }
 }
 
 // The loop that everything comes down to: one request after the other, until the section is left,

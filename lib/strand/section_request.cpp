@@ -1,10 +1,7 @@
 // section_request.cpp - a request's wait, told to the graph; and its withdrawal.
 
-#include "strand/gate.hpp"
-
 #include <turnstile/detail/section_request.hpp>
 
-#include <memory>
 #include <new>
 
 namespace turnstile::detail {
@@ -128,7 +125,10 @@ bool section_request::goes_on_here() noexcept {
 
 void section_request::give_up_closing() noexcept {
   stand_in* const s = std::exchange(stand_in_, nullptr);
-  if (!s->take()) s->pass_over(), static_cast<void>(s->unpin());
+  if (!s->take()) {
+    s->pass_over();
+    static_cast<void>(s->unpin());
+  }
   static_cast<void>(s->let_go());
 }
 

@@ -311,7 +311,11 @@ bool several_request::has_next_below(std::size_t i) const noexcept {
 // Who has entered one of them meanwhile goes on after this, and a body that is served here may wait for that section.
 void several_request::go_on_with(section_core& s, request& next, bool elsewhere,
                                  batch& done) noexcept {
-  elsewhere || done.has_entered() ? s.pass_to_executor(next, done) : s.serve_on(next, done);
+  if (elsewhere || done.has_entered()) {
+    s.pass_to_executor(next, done);
+  } else {
+    s.serve_on(next, done);
+  }
 }
 
 // A body that runs here meanwhile blocks the thread, perhaps for one of those, or for who leaves them.
@@ -328,7 +332,11 @@ void several_request::give_away_owed(batch& done) noexcept {
 void give_away_owed(several_request& r, batch& done) noexcept { r.give_away_owed(done); }
 
 void several_request::hand_back(batch& done) noexcept {
-  is_own_ && (!hops_ || refusal_ != nullptr) ? done.keep_own(*this) : done.add(*this);
+  if (is_own_ && (!hops_ || refusal_ != nullptr)) {
+    done.keep_own(*this);
+  } else {
+    done.add(*this);
+  }
 }
 
 void several_request::body_ended() noexcept {

@@ -15,6 +15,8 @@
 //             held  --claim n-> 0      by who was told that the tail is reached, or by who held it, and
 //                                      sees that now; owns the section then
 //             held  --claim---> 0      with room: by who was told that any of the work is complete
+//             any   --hold_in_any_case--> held   by the owner who has put a request back that waits for the
+//                                      device: who has come stands behind that one
 //
 //           What is held is the place of the last body, not finished yet, or a request put back that has to
 //           wait. While a tail is pending nobody waits apart (aside.cpp): with some who do, a section is
@@ -26,8 +28,8 @@
 //           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one of
 //               them sees the other. The same for in_flight, which goes down before the claim; it is relaxed, for
 //               the RMWs of the word order it
-//           T4  fetch_or(release) of is_lost_with_device -> load(acquire) in lost_with: the error, which
-//               the first loss writes, and nobody afterwards
+//           T4  fetch_or(seq_cst, as K4 of keeper.hpp needs it) of is_lost_with_device -> load(acquire) in
+//               lost_with: the error, which the first loss writes, and nobody afterwards
 //
 // Progress  hold, announce and claim are wait-free but for changes by others.
 //

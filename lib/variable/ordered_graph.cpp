@@ -70,7 +70,7 @@ ordered_graph::~ordered_graph() {
 }
 
 void ordered_graph::add(std::unique_ptr<ordered_body> added) {
-  outcome now;
+  step_result now;
   {
     const std::lock_guard lock(mutex_);
     make_room(*added);
@@ -129,11 +129,11 @@ void ordered_graph::wait_for(ordered_body* before, ordered_body& body) noexcept 
   ++body.waits_for_;
 }
 
-void ordered_graph::note(ordered_body& body, outcome& now) noexcept {
+void ordered_graph::note(ordered_body& body, step_result& now) noexcept {
   (body.skipped_ ? now.skipped : now.ready).push(body);
 }
 
-void ordered_graph::remove(ordered_body& body, bool failed, outcome& now) noexcept {
+void ordered_graph::remove(ordered_body& body, bool failed, step_result& now) noexcept {
   for (const access& a : body.touches_) {
     const auto at = things_.find(a.thing);
     if (at == things_.end()) continue;
@@ -153,11 +153,11 @@ void ordered_graph::remove(ordered_body& body, bool failed, outcome& now) noexce
   --unfinished_;
 }
 
-void ordered_graph::remove_skipped(outcome& now) noexcept {
+void ordered_graph::remove_skipped(step_result& now) noexcept {
   for (ordered_body* b = now.skipped.first; b != nullptr; b = b->next_) remove(*b, true, now);
 }
 
-void ordered_graph::start_ready(outcome& now, void (*here)(job&) noexcept) noexcept {
+void ordered_graph::start_ready(step_result& now, void (*here)(job&) noexcept) noexcept {
   while (ordered_body* const b = now.ready.take()) {
     if (executor_) {
       executor_.post(*b);  // b may be gone
@@ -167,7 +167,7 @@ void ordered_graph::start_ready(outcome& now, void (*here)(job&) noexcept) noexc
   }
 }
 
-void ordered_graph::free_skipped(outcome& now) noexcept {
+void ordered_graph::free_skipped(step_result& now) noexcept {
   scope_core& ends = *ends_;
   while (ordered_body* const b = now.skipped.take()) {
     ends.members().remove(*b->member_);
@@ -180,7 +180,7 @@ void ordered_graph::body_ended(ordered_body& body) noexcept {
   scope_core& ends = *ends_;
   std::exception_ptr error = body.branch_.got().error();
   const std::source_location where = body.at_.where;
-  outcome now;
+  step_result now;
   {
     const std::lock_guard lock(mutex_);
     remove(body, error != nullptr, now);

@@ -45,8 +45,8 @@ class task_market final : public market {
  public:
   task_market(asio::io_context& on, std::size_t symbols) : jobs_(on), books_(symbols) {}
 
-  // In a section of its own, which nobody else asks for: that brings the task to the context, and what it
-  // gives back.
+  // An Asio coroutine cannot await a task by itself. A section of its own, which nobody else asks for, starts it on
+  // the context and brings back what it gives.
   asio::awaitable<outcomes> carry_out(requests asked) override {
     turnstile::critical_section own{turnstile::section_options{.executor = jobs_}};
     const auto all = [&] { return carry_out_all(asked); };

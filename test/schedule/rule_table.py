@@ -218,7 +218,7 @@ rule("hands back nothing before a body that may wait", FLUSHED, "ring_.account(m
 rule("a suspended body gives the section up", "r->start(*r)",
      "[&] { const outcome o = r->start(*r);\n"
      "return o == outcome::suspended ? outcome::finished : o; }()", BODY)
-OWN = "&r == own ? done.keep_own(r) : done.add(r);"
+OWN = "if (&r == own) {\n    done.keep_own(r);\n  } else {\n    done.add(r);\n  }"
 rule("hands its own request back too", OWN, "if (&r == own) done.keep_own(r);\ndone.add(r);")
 rule("neither hands its own request back nor tells", OWN, "if (&r != own) done.add(r);")
 NEXT = "r = next_after(what, done);\n    if (r == nullptr) break;"
@@ -248,7 +248,11 @@ rule("reads the next closer after this one goes on",
      """stand_in& s = *std::exchange(still_there, still_there->younger);  // s may be gone after this
     request& who = s.behind();
     if (s.take()) {
-      of_closers == way_back::at_home ? resume_at_home(who) : batch::post_back(who);
+      if (of_closers == way_back::at_home) {
+        resume_at_home(who);
+      } else {
+        batch::post_back(who);
+      }
       continue;
     }
     s.pass_over();
@@ -256,7 +260,11 @@ rule("reads the next closer after this one goes on",
      """stand_in& s = *still_there;
     request& who = s.behind();
     if (s.take()) {
-      of_closers == way_back::at_home ? resume_at_home(who) : batch::post_back(who);
+      if (of_closers == way_back::at_home) {
+        resume_at_home(who);
+      } else {
+        batch::post_back(who);
+      }
       still_there = s.younger;
       continue;
     }

@@ -5,6 +5,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <doctest/doctest.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -40,6 +41,26 @@ TEST_SUITE("section") {
   TEST_CASE("try_execute: runs the body on the calling thread") {
     critical_section cs;
     CHECK(cs.try_execute([] { return std::this_thread::get_id(); }) == std::this_thread::get_id());
+  }
+
+  TEST_CASE(
+      "try_execute: an lvalue is copied, also one that is const; an rvalue and std::ref are not") {
+    critical_section cs;
+    synchronized<int> value{0};
+    auto count = [calls = 0]() mutable { return ++calls; };
+    auto count_with = [calls = 0](int&) mutable { return ++calls; };
+    const auto unchanging = count;
+    CHECK(cs.try_execute(count) == 1);
+    CHECK(cs.try_execute(count) == 1);
+    CHECK(cs.try_execute(unchanging) == 1);
+    CHECK(value.try_execute(count_with) == 1);
+    CHECK(value.try_execute(count_with) == 1);
+    CHECK(cs.try_execute(std::ref(count)) == 1);
+    CHECK(cs.try_execute(std::ref(count)) == 2);
+    CHECK(value.try_execute(std::ref(count_with)) == 1);
+    CHECK(value.try_execute(std::ref(count_with)) == 2);
+    CHECK(cs.try_execute([only = std::make_unique<int>(3)] { return *only; }) == 3);
+    CHECK(value.try_execute([only = std::make_unique<int>(3)](int&) { return *only; }) == 3);
   }
 
   TEST_CASE("try_execute: throws what the body throws, and leaves the section usable") {

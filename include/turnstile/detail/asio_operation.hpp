@@ -5,6 +5,7 @@
 #include <turnstile/detail/detached.hpp>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <source_location>

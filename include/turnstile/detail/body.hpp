@@ -55,6 +55,10 @@ constexpr void require_host_body() noexcept {
       "execute_blocking of one section only");
 }
 
+// What a call uses that ends with its body: a copy of an lvalue, as an execution has one; an rvalue itself.
+template <class Body>
+using tried_body = std::conditional_t<std::is_lvalue_reference_v<Body>, std::decay_t<Body>, Body&>;
+
 template <class Body, bool = waits<Body>>
 struct body_result {
   using type = kept<returned<Body>>;

@@ -6,7 +6,6 @@
 #include <turnstile/task.hpp>
 
 #include <coroutine>
-#include <exception>
 #include <type_traits>
 #include <utility>
 

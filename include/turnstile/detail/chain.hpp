@@ -28,6 +28,14 @@
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
 //
+// Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees, or who finds by a load(acquire) that
+//                    all shares are its own
+//        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section, and
+//            gets what its owner did from there (W1 of ticket_word.hpp)
+//        E3  copy    made under the lock, by one of the chain's threads; no lock in end_frame: all that
+//            was done in the chain comes before the end of what the frame stands for. So the frame of a
+//            body that calls nothing unknown is never stored at all (bench/uncontended, 1.5 ns)
+//
 // Proof  test/schedule (strand: a guard); test/registry, test/fuzz
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <turnstile/execute_options.hpp>
 
 #include <exception>
+#include <functional>
 #include <new>
 #include <optional>
 #include <stop_token>

@@ -24,9 +24,11 @@
 //           once, and is its owner as that of an idle one; else it publishes its request as ever, and then wants the
 //           section.
 //
-// Edges     K1  bodies.store(odd), light_fence, word.load in enter; bodies.store(even), light_fence, word.load
+// Edges     K1  bodies.store(odd), lightest_fence, word.load in enter; bodies.store(even), lightest_fence, word.load
 //               in leave  against  word CAS, heavy_fence, bodies.load in revoke: either its thread sees that
-//               the section is wanted, or the other one sees that somebody is inside. Who is inside looks
+//               the section is wanted, or the other one sees that somebody is inside. The lightest fence is one for
+//               the compiler alone, which is enough: nobody keeps anything where the heavy one does not reach all
+//               threads. A thread that revokes what it keeps itself needs none. Who is inside looks
 //               again in the end. So a body never runs beside another owner, and the section is not
 //               left to nobody. The changes of the word are relaxed otherwise: they only decide whose it is.
 //               What the one who has it must see comes with bodies (K2) and with the ring's edges.
@@ -52,8 +54,8 @@
 //           K8  word.store(free) in forget, bodies.store(even, release) in forget_taken -> bodies.load(acquire), word CAS
 //               in revoke: who sees that its thread is not inside any more finds the word free, and takes nothing
 //
-// Progress  enter and leave are wait-free, and plain loads and stores but for the fence of machines without
-//           membarrier, where nothing is ever kept. want and revoke are wait-free, with one system call, and
+// Progress  enter and leave are wait-free, and plain loads and stores. want and revoke are wait-free, with one
+//           system call, and
 //           do not depend on the keeping thread: it may be stopped, asleep, busy with its own work, or
 //           gone. A waiter waits for the one body that is running at most, as in any section.
 //           Who finds it wanted leaves it to who wanted it first: that one takes it, or it has seen somebody

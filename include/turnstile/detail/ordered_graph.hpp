@@ -96,7 +96,7 @@ class ordered_graph {
     ordered_body* take() noexcept;
   };
   // What came of a step: bodies to start, and bodies that will never run.
-  struct outcome {
+  struct step_result {
     list ready;
     list skipped;
   };
@@ -104,11 +104,11 @@ class ordered_graph {
   void make_room(const ordered_body& body);
   void wait_for(ordered_body* before, ordered_body& body) noexcept;
   void link(ordered_body& body) noexcept;
-  void note(ordered_body& body, outcome& now) noexcept;
-  void remove(ordered_body& body, bool failed, outcome& now) noexcept;
-  void remove_skipped(outcome& now) noexcept;
-  void start_ready(outcome& now, void (*here)(job&) noexcept) noexcept;
-  void free_skipped(outcome& now) noexcept;
+  void note(ordered_body& body, step_result& now) noexcept;
+  void remove(ordered_body& body, bool failed, step_result& now) noexcept;
+  void remove_skipped(step_result& now) noexcept;
+  void start_ready(step_result& now, void (*here)(job&) noexcept) noexcept;
+  void free_skipped(step_result& now) noexcept;
   void body_ended(ordered_body& body) noexcept;
 
   const executor_ref executor_;

@@ -21,9 +21,10 @@
 //
 // Edges     S1  handshake of an awaitable body (body.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
-//           X1  extras: CAS(release) of given_ and of measured where they are made, and claims.store
-//               (release) in set_claims -> load(acquire): what they point to. The watch bits are
-//               relaxed: who sees one late only starts later.
+//           X1  extras: CAS(release) of given_, and of each pointer in them that is made when it is first needed
+//               (made, in extras.hpp), and claims.store(release) in set_claims -> load(acquire): what they point
+//               to. special_ is set by K4 of keeper.hpp and cleared relaxed: who sees that late does what need
+//               not be done any more.
 //
 // Progress  Serving waits for nothing but the bodies.
 //
@@ -56,8 +57,7 @@
 
 namespace turnstile {
 class resource_list;
-struct section_options;
-}  // namespace turnstile
+}
 
 namespace turnstile::detail {
 

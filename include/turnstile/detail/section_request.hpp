@@ -14,8 +14,6 @@
 #include <coroutine>
 #include <memory>
 #include <source_location>
-#include <stop_token>
-#include <utility>
 
 namespace turnstile::detail {
 
@@ -53,18 +51,15 @@ class section_request : protected request_extras, protected suspended<request> {
   const site& place() const noexcept { return at_; }
 
  protected:
-  // Nothing is left to be done for one that was awaited. `ran` is the same for one that may be withdrawn or has
-  // come back, `left_more` for one that has run at once and left more behind than a value.
-  // `queued` is the same for one whose coroutine lets others go first. Those that have run before they are suspended
-  // come last.
   enum class phase : unsigned char {
-    awaited,
-    fresh,
+    awaited,  // nothing is left to be done for it
+    fresh,    // not awaited yet
     moved_from,
-    ran,
-    waiting,
-    queued,
-    left_more,
+    ran,      // awaited; it may be withdrawn, or has come back
+    waiting,  // for the section
+    queued,   // it has run, and its coroutine lets others go first
+    // Those that have run before they are suspended come last.
+    left_more,  // at once, and left more behind than a value
     served
   };
 

@@ -25,7 +25,7 @@
 //           follow find them free. The highest goes first, because a body may block its thread
 //           for a section higher than its own, and the lower ones are still ours meanwhile.
 //
-// Proof     test/schedule (strand: two sections); test/section (several), test/stress (philosophers)
+// Proof     test/schedule (strand: two ask for two sections); test/section (several), test/stress (philosophers)
 #pragma once
 
 #include <turnstile/detail/section_request.hpp>

@@ -4,13 +4,13 @@
 // callback. One of the latter two ends the sleep, and whoever of it and the thread comes last posts the
 // coroutine to its executor.
 //
-// Shape     word   arming --await_suspend--> asleep
+// Shape     word   arming --fall_asleep----> asleep
 //                  arming --timer, stop----> due, stopped    the thread is last and posts the job
 //                  asleep --timer, stop----> due, stopped    the timer or the callback posts the job
 //
 // Edges     Z1  CAS(release) arming to asleep -> CAS(acquire) in end: the callback, which is made after
 //               the timer is started; the job
-//           Z2  CAS(release) in end -> CAS(acquire on failure) in await_suspend: the last touch of the
+//           Z2  CAS(release) in end -> CAS(acquire on failure) in fall_asleep: the last touch of the
 //               frame by who ended the sleep, before that goes on
 //           Who comes too late reads the word relaxed and does nothing. Its last touch of the frame is
 //           before the end of timer::cancel and of the stop callback, which wait for it.

@@ -24,8 +24,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <functional>
-#include <type_traits>
 #include <utility>
 
 namespace turnstile::detail {

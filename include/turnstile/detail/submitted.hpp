@@ -1,21 +1,21 @@
 // submitted.hpp - an execution that nobody's frame waits for: the state behind submit and post.
 //
-// Shape     word = running | awaited | ended | dropped
+// Shape     word = running | awaited_by | ended | dropped
 //
-//             running --await--> awaited            the waiter is known
+//             running --await--> awaited_by         the waiter is known
 //             running --end----> ended              awaiting it is ready; the handle frees the state
-//             awaited --end----> ended, and the waiter is resumed
-//             awaited --stop---> running            the waiter takes its wait back (stoppable_wait.hpp)
+//             awaited_by --end--> ended, and the waiter is resumed
+//             awaited_by --stop-> running           the waiter takes its wait back (stoppable_wait.hpp)
 //             running --drop---> dropped            post starts here
 //             dropped --end----> (freed by the body's side)
 //             ended   --drop---> (freed by the handle's side)
 //
-// Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in wait, exchange in drop:
+// Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in await_suspend, exchange in drop:
 //               the result
-//           H2  CAS(release) in wait -> exchange(acq_rel) in end: the waiter. Taking it back is relaxed:
+//           H2  CAS(release) in await_suspend -> exchange(acq_rel) in end: the waiter. Taking it back is relaxed:
 //               who waits the next time says so by H2 again
 //
-// Progress  wait-free; wait is one CAS.
+// Progress  wait-free; waiting is one CAS.
 //
 // Dangers   Once the word says ended the state may be gone, unless it was dropped before.
 //

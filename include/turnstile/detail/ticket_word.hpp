@@ -20,12 +20,13 @@
 //           Private to the owner (the thread between winning and leaving the section): head, the
 //           ticket whose turn it is; unaccounted and known, what it has not told the word yet.
 //
-// Edges     W1  through idle  fetch_sub(release) in leave, settle -> fetch_add(acquire) in
+// Edges     W1  through idle  fetch_sub(release) in leave, settle, let_go -> fetch_add(acquire) in
 //               arrive, CAS(acquire) in try_arrive, close
 //               the effects of all bodies, and the private side, go to the next owner. Arrivals in
 //               between are RMWs and continue the release sequence.
+//           K4, where the kept bit is set or looked at, is keeper.hpp's.
 //
-// Progress  arrive, leave, account are wait-free; try_arrive and close are lock-free.
+// Progress  arrive, leave, settle, account, keep and let_go are wait-free; try_arrive and close are lock-free.
 //
 // Dangers   After a fetch_sub that says idle the section may be gone: it is the last touch.
 //
