@@ -1,7 +1,7 @@
 // 03_atomic_counter - a thousand callers draw a number, and no two get the same.
 //
-// You learn  that an execution gives its caller what its own body returned, so that a section makes a
-//            counter; and that one update of one variable is atomic without a section.
+// You learn  that an execution gives its caller what its own body returned, so that a section makes
+//            a counter; and that one update of one variable is atomic without a section.
 // Builds on  01_first_section
 // Prints     section: 1000 drawn, 1000 different, from 1 to 1000
 //            variable: 1000 drawn, 1000 different, from 1 to 1000

@@ -1,7 +1,7 @@
 // 04_bad_sum - two sections do not protect one variable, and how to be told so.
 //
-// You learn  that a section keeps out only what goes through the same section, and that bodies which
-//            say what they use get an error instead of a wrong sum.
+// You learn  that a section keeps out only what goes through the same section, and that bodies
+//            which say what they use get an error instead of a wrong sum.
 // Builds on  02_two_sections
 // Prints     two sections, nothing said: 1 + 5 = 5
 //            two sections: "right" may not use "sum", "left" has claimed it

@@ -1,7 +1,7 @@
 // 06_five_workers - five workers change one tensor, and most of their work is lost; or none.
 //
-// You learn  that an atomic read and an atomic write do not make an atomic change, and that a section
-//            does, also when its body waits in between.
+// You learn  that an atomic read and an atomic write do not make an atomic change, and that a
+//            section does, also when its body waits in between.
 // Builds on  04_bad_sum, 05_snapshots
 // Prints     without a section: 3 of 15 updates are left, the sum is 12
 //            with a section: 15 of 15 updates are left, the sum is 60

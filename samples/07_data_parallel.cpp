@@ -1,7 +1,8 @@
 // 07_data_parallel - four replicas of a model learn together, each from its own part of the data.
 //
-// You learn  that a mirrored value is written by all replicas together, once, with the mean of what they
-//            give; and that a value per replica is written by each alone and combined when it is read.
+// You learn  that a mirrored value is written by all replicas together, once, with the mean of what
+//            they give; and that a value per replica is written by each alone and combined when it
+//            is read.
 // Builds on  05_snapshots
 // Prints     step 1: gradients -36 -40 -32 -20, weights 4 4 4 4
 //            step 2: gradients -18 -20 -16 -10, weights 6 6 6 6
@@ -18,7 +19,8 @@ constexpr std::size_t replicas = 4;
 constexpr std::size_t steps = 3;
 constexpr double rate = 1.0 / 8;
 
-// Two inputs x for each replica; what belongs to x is y = 8x. Nothing is rounded with these numbers.
+// Two inputs x for each replica; what belongs to x is y = 8x. Nothing is rounded with these
+// numbers.
 using part = std::array<double, 2>;
 constexpr std::array<part, replicas> data{{{3, 0}, {3, 1}, {2, 2}, {2, 1}}};
 

@@ -1,7 +1,7 @@
 // 08_dining_philosophers - five who each need two forks at once, and nobody starves.
 //
-// You learn  how to enter several sections at once: in whatever order they are named, nobody waits in a
-//            circle, and the waiting blocks no thread.
+// You learn  how to enter several sections at once: in whatever order they are named, nobody waits
+//            in a circle, and the waiting blocks no thread.
 // Builds on  02_two_sections
 // Prints     each of 5 philosophers ate 1000 times
 //            each fork was used 2000 times

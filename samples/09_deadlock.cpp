@@ -1,7 +1,7 @@
 // 09_deadlock - two chains that take two sections in opposite orders, on purpose.
 //
-// You learn  that the wait which would close the circle is an error with the way around it, that everybody
-//            else goes on, and how to look at who waits for what.
+// You learn  that the wait which would close the circle is an error with the way around it, that
+//            everybody else goes on, and how to look at who waits for what.
 // Builds on  02_two_sections
 // Prints     accounts waits for orders
 //            bob was refused: accounts -> orders -> accounts

@@ -1,7 +1,8 @@
 // 11_readers_writers - readers read at the same time; a writer writes alone, before later readers.
 //
-// You learn  how short bodies at a door make another kind of lock: readers enter and leave through the
-//            section and are not in it while they read; a writer that waits keeps new readers out.
+// You learn  how short bodies at a door make another kind of lock: readers enter and leave through
+//            the section and are not in it while they read; a writer that waits keeps new readers
+//            out.
 // Builds on  10_bounded_buffer
 // Prints     ann asks
 //            ann reads 0

@@ -1,7 +1,9 @@
-// 13_withdrawal - three wait for a door that somebody holds, and two of them do not wait to the end.
+// 13_withdrawal - three wait for a door that somebody holds, and two of them do not wait to the
+// end.
 //
-// You learn  how to limit a wait by a time and by a token: the waiter gets an error at once, although
-//            the section stays held, and nothing changes for its holder or for those behind.
+// You learn  how to limit a wait by a time and by a token: the waiter gets an error at once,
+//            although the section stays held, and nothing changes for its holder or for those
+//            behind.
 // Builds on  01_first_section
 // Prints     3 wait
 //            bob gave up: a stop was requested

@@ -1,12 +1,13 @@
-// 14_first_answer - three places are asked, the first answer is taken, and the others are told to stop.
+// 14_first_answer - three places are asked, the first answer is taken, and the others are told to
+// stop.
 //
-// You learn  that when_any withdraws those that come too late, wherever they wait, and goes on when they
-//            have ended; and that timeout does the same when its time is over.
+// You learn  that when_any withdraws those that come too late, wherever they wait, and goes on when
+//            they have ended; and that timeout does the same when its time is over.
 // Builds on  13_withdrawal
 // Prints     the answer is from near
 //            far: turnstile: cancelled, because a stop was requested
-//            cache: turnstile: a request to section "cache" was withdrawn, because a stop was requested
-//            the cache alone, for 20 ms: turnstile: the time given to this was over
+//            cache: turnstile: a request to section "cache" was withdrawn, because a stop was
+//            requested the cache alone, for 20 ms: turnstile: the time given to this was over
 //            whoever holds the cache holds it still
 
 #include <turnstile/turnstile.hpp>

@@ -1,8 +1,8 @@
 // 15_fail_fast - one of three fails, and the other two do not go on for nothing.
 //
-// You learn  that the first error in a scope can stop the rest of its work: what waits in the library is
-//            withdrawn, what computes looks at a token; and that join throws the cause, not what
-//            followed from it.
+// You learn  that the first error in a scope can stop the rest of its work: what waits in the
+//            library is withdrawn, what computes looks at a token; and that join throws the cause,
+//            not what followed from it.
 // Builds on  10_bounded_buffer, 14_first_answer
 // Prints     all have ended: out of ink
 //            the reader was withdrawn

@@ -1,7 +1,8 @@
 // 16_game_loop - the loop of a game decides when others change its world: between two frames.
 //
-// You learn  that the bodies of a bound section run on its executor and nowhere else, so that whoever
-//            runs the executor decides when, and may look at the data in between without asking.
+// You learn  that the bodies of a bound section run on its executor and nowhere else, so that
+//            whoever runs the executor decides when, and may look at the data in between without
+//            asking.
 // Builds on  03_atomic_counter, 06_five_workers
 // Prints     6 monsters came home in 395 steps
 //            each step was taken by the main thread, 0 of them while a frame was drawn

@@ -1,15 +1,16 @@
 // 17_legacy_code - old code with std::scoped_lock, moved onto a section without being touched.
 //
-// You learn  how a delegated_mutex makes a section of a lock, and how a fiber waits at any depth of calls,
-//            without co_await and without blocking a thread.
+// You learn  how a delegated_mutex makes a section of a lock, and how a fiber waits at any depth of
+//            calls, without co_await and without blocking a thread.
 // Builds on  06_five_workers
 // Prints     1000 fibers on 2 threads: 1000 deliveries, 600 orders
 //            left: 3500 bolts, 2000 nuts
 //            the audit found 0 differences
 //
-// The class `stock` was written for threads and takes any mutex. With a delegated_mutex its locks become
-// requests to a section: a fiber that finds the section busy leaves its thread to others, and the code
-// between lock and unlock runs where the section is served. New code enters the same section with execute.
+// The class `stock` was written for threads and takes any mutex. With a delegated_mutex its locks
+// become requests to a section: a fiber that finds the section busy leaves its thread to others,
+// and the code between lock and unlock runs where the section is served. New code enters the same
+// section with execute.
 
 #include <turnstile/turnstile.hpp>
 
@@ -20,7 +21,8 @@
 #include <utility>
 #include <vector>
 
-// --- as it was: nothing here knows of the library ---------------------------------------------------
+// --- as it was: nothing here knows of the library
+// ---------------------------------------------------
 
 template <class Mutex>
 class stock {
@@ -61,7 +63,8 @@ class stock {
   int orders_ = 0;
 };
 
-// --- what is new ------------------------------------------------------------------------------------
+// --- what is new
+// ------------------------------------------------------------------------------------
 
 // Old code makes its mutex without arguments: here comes one with a section of its own.
 class section_mutex {

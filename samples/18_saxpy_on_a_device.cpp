@@ -1,8 +1,8 @@
 // 18_saxpy_on_a_device - y = a * x + y on a GPU, or on the host where there is none.
 //
-// You learn  that a body which takes a stream only gives work to it: the section goes on to the next body
-//            at once, and the caller goes on when its own work is done. Why there is no GPU is said on
-//            stderr.
+// You learn  that a body which takes a stream only gives work to it: the section goes on to the
+//            next body at once, and the caller goes on when its own work is done. Why there is no
+//            GPU is said on stderr.
 // Builds on  03_atomic_counter
 // Prints     4 coroutines added 2x to y 8 times each
 //            100000 of 100000 elements are right

@@ -1,8 +1,8 @@
 // 19_optimizer_on_weights - eight coroutines train one model whose weights stay on a GPU.
 //
-// You learn  how host work and a device share a section: each coroutine copies the weights back, computes
-//            a gradient from them on its own thread, and gives the step to the section. What is copied
-//            back is never a mixture of two steps.
+// You learn  how host work and a device share a section: each coroutine copies the weights back,
+//            computes a gradient from them on its own thread, and gives the step to the section.
+//            What is copied back is never a mixture of two steps.
 // Builds on  18_saxpy_on_a_device
 // Prints     8 coroutines took 400 steps
 //            0 of 400 snapshots were torn

@@ -1,7 +1,8 @@
 // 20_mixed_pipeline - from a file through a host section and a device section to a sum on the host.
 //
-// You learn  how sections of both kinds make a pipeline without a thread for each stage: a coroutine takes
-//            a block from stage to stage, and while one computes on the device another reads.
+// You learn  how sections of both kinds make a pipeline without a thread for each stage: a
+//            coroutine takes a block from stage to stage, and while one computes on the device
+//            another reads.
 // Builds on  18_saxpy_on_a_device
 // Prints     3 coroutines squared 1 to 1000 in blocks of 64
 //            the sum is 333833500, as it should be

@@ -22,11 +22,12 @@ namespace asio = boost::asio;
 using pool_executor = asio::thread_pool::executor_type;
 constexpr asio::use_awaitable_t<pool_executor> awaited;
 
-// What a coroutine does between two bodies: it goes back to the pool, so that private work keeps no other body
-// waiting; or it stays where it is, for which there must be none.
+// What a coroutine does between two bodies: it goes back to the pool, so that private work keeps no
+// other body waiting; or it stays where it is, for which there must be none.
 enum class between { on_the_pool, on_the_strand };
 
-// A coroutine goes to the strand for its body. A strand is not held across an await: `held` is left out.
+// A coroutine goes to the strand for its body. A strand is not held across an await: `held` is left
+// out.
 template <between Bodies>
 class on_strands : public bench::clients_on_threads {
  public:

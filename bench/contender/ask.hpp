@@ -2,7 +2,8 @@
 //
 //   const bool asked = bench::ask_everything<contender>();
 //
-// One that has to do with some questions only is asked those: (bench::counter::ask<contender>(), true).
+// One that has to do with some questions only is asked those: (bench::counter::ask<contender>(),
+// true).
 //
 // A contender is made from the letters of a case and owns its threads and its sections:
 //

@@ -1,10 +1,10 @@
 // coroutines_on_pool.hpp - locks for coroutines that are written here, in the manner of well-known
-// ones: their clients are coroutines of ours on a pool of ours. What differs from our section is the lock, and
-// that the pool is not told of its bodies: a worker that does little else is helped nevertheless
-// (lib/executor/pace.hpp), as beside any lock that is not ours.
+// ones: their clients are coroutines of ours on a pool of ours. What differs from our section is
+// the lock, and that the pool is not told of its bodies: a worker that does little else is helped
+// nevertheless (lib/executor/pace.hpp), as beside any lock that is not ours.
 //
-// A lock has a name, is made from the pool, and has bool try_acquire(), bool get_in_line(waiting_coroutine&),
-// which is false if it is the caller's already, and release().
+// A lock has a name, is made from the pool, and has bool try_acquire(), bool
+// get_in_line(waiting_coroutine&), which is false if it is the caller's already, and release().
 #pragma once
 
 #include "contender/ask.hpp"

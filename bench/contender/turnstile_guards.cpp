@@ -1,5 +1,5 @@
-// Ours as others are used: lock, the code between, and a guard that unlocks. By one client, and by many on one thread
-// and on two, where nearly all are handed the section.
+// Ours as others are used: lock, the code between, and a guard that unlocks. By one client, and by
+// many on one thread and on two, where nearly all are handed the section.
 
 #include "contender/way_on_pool.hpp"
 

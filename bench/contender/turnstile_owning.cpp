@@ -1,5 +1,6 @@
-// What it costs that the library knows who holds and who uses what: resources that are declared, and a
-// section that is entered while another one is held, next to the two entered one after the other.
+// What it costs that the library knows who holds and who uses what: resources that are declared,
+// and a section that is entered while another one is held, next to the two entered one after the
+// other.
 
 #include "contender/way_on_pool.hpp"
 

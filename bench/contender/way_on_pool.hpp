@@ -1,8 +1,8 @@
-// way_on_pool.hpp - ours, used in one way or another: clients are coroutines on a pool, and a way says what each of
-// them does.
+// way_on_pool.hpp - ours, used in one way or another: clients are coroutines on a pool, and a way
+// says what each of them does.
 //
-// A way has a name and task<> take_turns(client), and holds the sections. It is there before the threads and outlives
-// them.
+// A way has a name and task<> take_turns(client), and holds the sections. It is there before the
+// threads and outlives them.
 #pragma once
 
 #include "contender/ask.hpp"

@@ -1,7 +1,7 @@
 // completion.cpp - what does it cost to wait for a stream that has nothing to do?
 //
-// One coroutine on one thread, which is also that of the stream. A hop is what it does anyway: it goes to
-// the end of the thread's queue.
+// One coroutine on one thread, which is also that of the stream. A hop is what it does anyway: it
+// goes to the end of the thread's queue.
 
 #include "support/case_table.hpp"
 #include "support/measure.hpp"

@@ -1,8 +1,9 @@
-// pipelining.hpp - what is gained if a section is handed on when work is submitted, and not when it is done?
+// pipelining.hpp - what is gained if a section is handed on when work is submitted, and not when it
+// is done?
 //
-// The device is the host: one stream, and a thread that does nothing but its work. To submit takes 5 us, and
-// a kernel as long as the case says; both are spun by the clock, for the time that a device takes does not
-// depend on who else wants the cores. N executions are under way at once.
+// The device is the host: one stream, and a thread that does nothing but its work. To submit takes
+// 5 us, and a kernel as long as the case says; both are spun by the clock, for the time that a
+// device takes does not depend on who else wants the cores. N executions are under way at once.
 #pragma once
 
 #include "support/case_table.hpp"

@@ -1,7 +1,7 @@
 // lines.hpp - what does it cost that the data a section guards comes over to who enters it?
 //
-// Where each client enters on its own thread, the lines follow the threads; where one thread runs many
-// bodies in a row, they stay.
+// Where each client enters on its own thread, the lines follow the threads; where one thread runs
+// many bodies in a row, they stay.
 #pragma once
 
 #include "support/measure.hpp"
@@ -39,9 +39,9 @@ struct alignas(64) worked_line {
   std::uint64_t word = first_value;
 };
 
-// Works with what is in each line, one line after the other: a line is not begun before the one before is
-// done, for nothing of that is added; nor the first one before the last body's last. So the body is as long as
-// its steps at least.
+// Works with what is in each line, one line after the other: a line is not begun before the one
+// before is done, for nothing of that is added; nor the first one before the last body's last. So
+// the body is as long as its steps at least.
 struct worked_lines {
   static constexpr bool shares_matter = true;
 

@@ -1,4 +1,5 @@
-// primitives.cpp - what an execute is made of, one by one, and so what the hardware and the system ask for.
+// primitives.cpp - what an execute is made of, one by one, and so what the hardware and the system
+// ask for.
 
 #include "support/round_trip.hpp"
 

@@ -21,7 +21,8 @@ class client : public counter::client {
   std::size_t next_ = 0;
 };
 
-// Large blocks are new from the system each time, whatever was freed before: else they are so only now and then.
+// Large blocks are new from the system each time, whatever was freed before: else they are so only
+// now and then.
 inline void have_new_memory() noexcept {
   constexpr int large = 128 * 1024;
   mallopt(M_MMAP_THRESHOLD, large);
@@ -37,8 +38,9 @@ inline void keep_memory() noexcept {
 }
 
 // Making the sections, and the thread or two that a contender has, and an execution in each of
-// them, next to an execution in one that is there already, by the same client on the same thread. Once in memory that
-// is new from the system, which is most of what that takes, and once in memory that the program has had before.
+// them, next to an execution in one that is there already, by the same client on the same thread.
+// Once in memory that is new from the system, which is most of what that takes, and once in memory
+// that the program has had before.
 template <class Contender>
 void measure(benchmark::State& state, const shape& s) {
   const auto one_execution = [&state, &s] {

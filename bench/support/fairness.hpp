@@ -80,8 +80,9 @@ class counted : public Client {
   alignas(64) std::size_t had_ = 0;
 };
 
-// So many turns each for a case that takes `turns` to fill a round. A round lasts about 40 ms, in which threads that
-// are more than cores have a few slices of 3 ms each, and shares are of that; so it is eight times as long.
+// So many turns each for a case that takes `turns` to fill a round. A round lasts about 40 ms, in
+// which threads that are more than cores have a few slices of 3 ms each, and shares are of that; so
+// it is eight times as long.
 // Contenders let others go first after 32 turns or so, which would show with fewer than 512.
 inline std::size_t turns_to_share(std::size_t turns, const shape& s) noexcept {
   const double usual = static_cast<double>(turns) / s.round_factor;

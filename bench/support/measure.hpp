@@ -51,8 +51,8 @@ round_result<Client> one_round(Contender& contender, const shape& s, std::size_t
 
 // How many turns of each client fill a round of the wanted length. The tries are the warm-up as
 // well. An interruption makes a few turns look long, and starting the clients takes its time too:
-// so what looks long enough is tried again, and counts only if it took twice as long as a quarter of
-// the turns.
+// so what looks long enough is tried again, and counts only if it took twice as long as a quarter
+// of the turns.
 template <class Try>
 std::size_t turns_that_fill(nanoseconds round, std::size_t clients, Try&& try_turns) {
   constexpr std::size_t first_try = 1024;  // operations
@@ -89,7 +89,8 @@ void report_kind(benchmark::State& state, const shape& s) {
 template <class Client>
 concept shares_matter = Client::shares_matter;
 
-// Whose shares are counted then: its own, or those of a client that does the same and takes no times.
+// Whose shares are counted then: its own, or those of a client that does the same and takes no
+// times.
 template <class Client>
 struct client_to_share {
   using type = Client;

@@ -5,8 +5,9 @@
 
 namespace bench {
 
-// One word, written by two threads in turn: the median of a few bursts. Two cores of a virtual machine may be moved
-// apart while it runs, and then everything that shares a line is slower. Zero where there is one core.
+// One word, written by two threads in turn: the median of a few bursts. Two cores of a virtual
+// machine may be moved apart while it runs, and then everything that shares a line is slower. Zero
+// where there is one core.
 nanoseconds line_round_trip();
 
 }  // namespace bench

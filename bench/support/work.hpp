@@ -37,8 +37,8 @@ static_assert(multiply_add_foretold(7, 0) == 7);
 static_assert(multiply_add_foretold(7, 1) == 7 * multiplier + increment);
 static_assert(multiply_add_foretold(7, 5) == multiply_add_foretold(multiply_add_foretold(7, 2), 3));
 
-// How long a step takes: timed once a process, unless the command line gave it. Processes whose numbers are compared
-// are given the same, so that they do the same work.
+// How long a step takes: timed once a process, unless the command line gave it. Processes whose
+// numbers are compared are given the same, so that they do the same work.
 double& given_step_nanoseconds();
 double step_nanoseconds();
 

@@ -1,8 +1,8 @@
 // switching.hpp - what does a switch from one fiber to the next cost?
 //
-// N fibers on one thread do nothing but let the others go first. A contender is made from the letters of a
-// case, has a name, and run(work): N fibers, each calls work.step(i) and yields, until that says no. All are
-// there before the first one runs: making them is not measured.
+// N fibers on one thread do nothing but let the others go first. A contender is made from the
+// letters of a case, has a name, and run(work): N fibers, each calls work.step(i) and yields, until
+// that says no. All are there before the first one runs: making them is not measured.
 #pragma once
 
 #include "support/case_table.hpp"
@@ -16,7 +16,8 @@
 
 namespace bench::switching {
 
-// All of it on one thread. Who is called twice in a row while others are not done was not switched from.
+// All of it on one thread. Who is called twice in a row while others are not done was not switched
+// from.
 class work {
  public:
   work(std::size_t fibers, std::size_t turns) : left_(fibers, turns), unfinished_(fibers) {}

@@ -61,8 +61,9 @@ class ball {
   std::size_t right_ = 0;
 };
 
-// One player, as a coroutine of the contender's. `co_await player.wait(then)` suspends it, then calls `then`,
-// and player.post() makes it go on. The one who is given `first_waits` waits before it hits, and counts that down.
+// One player, as a coroutine of the contender's. `co_await player.wait(then)` suspends it, then
+// calls `then`, and player.post() makes it go on. The one who is given `first_waits` waits before
+// it hits, and counts that down.
 template <class Coroutine, class Player>
 Coroutine play(ball& ball, std::size_t number, Player& me, Player& other, std::latch* first_waits) {
   if (first_waits != nullptr) co_await me.wait([first_waits] { first_waits->count_down(); });

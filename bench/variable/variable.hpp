@@ -1,7 +1,8 @@
 // variable.hpp - what does a value cost that several threads read whole and add to in one step?
 //
-// A holder of a T has read(), which gives something that stays as it was and says `number(it, place)`, and
-// add(), which adds one to every part. Two threads: both read, both add, or one adds while one reads.
+// A holder of a T has read(), which gives something that stays as it was and says `number(it,
+// place)`, and add(), which adds one to every part. Two threads: both read, both add, or one adds
+// while one reads.
 #pragma once
 
 #include "support/case_table.hpp"
@@ -26,8 +27,9 @@ struct kibibyte {
   }
 };
 
-// What the value says, if it is whole; else no number of operations. One place of it is compared with the first: who
-// asks again and again looks at all of them in turn, in no more time than one takes.
+// What the value says, if it is whole; else no number of operations. One place of it is compared
+// with the first: who asks again and again looks at all of them in turn, in no more time than one
+// takes.
 inline long number(long value, std::size_t) { return value; }
 inline long number(const kibibyte& value, std::size_t place) {
   return value.all[place % value.all.size()] == value.all.front() ? value.all.front() : -1;

@@ -1,7 +1,7 @@
 // asio.hpp - sections for programs on Asio: executions with completion tokens, and an executor.
 //
-// Needs Boost.Asio 1.81 or later; with TURNSTILE_ASIO_STANDALONE defined, Asio 1.22 without Boost. Not part
-// of turnstile.hpp.
+// Needs Boost.Asio 1.81 or later; with TURNSTILE_ASIO_STANDALONE defined, Asio 1.22 without Boost.
+// Not part of turnstile.hpp.
 //
 // Behind it: detail/asio_operation.hpp, detail/asio_jobs.hpp.
 #pragma once
@@ -22,32 +22,35 @@
 namespace turnstile {
 
 /// Runs `body` alone in `section`, a critical_section or a synchronized (then it is called with the
-/// data), and completes `token`: `void(std::exception_ptr, R)`, or `void(std::exception_ptr)` if the body
-/// gives nothing. The error is what `body` throws or what refused it; then R is a default one. So R has a
-/// default and is no reference; it may be move-only. A body that returns an awaitable of any type but
-/// Asio's own is awaited with the section held and no thread held.
+/// data), and completes `token`: `void(std::exception_ptr, R)`, or `void(std::exception_ptr)` if
+/// the body gives nothing. The error is what `body` throws or what refused it; then R is a default
+/// one. So R has a default and is no reference; it may be move-only. A body that returns an
+/// awaitable of any type but Asio's own is awaited with the section held and no thread held.
 ///
 /// A coroutine of type boost::asio::awaitable refuses to await anything but Asio's own: with
-/// `use_awaitable` this is how it awaits a section, and how it awaits a turnstile::task, which the body
-/// returns. (Boost 1.81 itself cannot co_await what `deferred` gives if there is a value.)
+/// `use_awaitable` this is how it awaits a section, and how it awaits a turnstile::task, which the
+/// body returns. (Boost 1.81 itself cannot co_await what `deferred` gives if there is a value.)
 ///
-/// Runs on    the section's executor; without one, here, inside the call, if the section is idle, else on
-///            the thread that is serving it. The call is not part of the chain that makes it: a body may
-///            start an execution in its own section, which then waits for its end
-/// Resumes    completes on the token's associated executor, never inside the call, after the section was
-///            released; that executor has outstanding work until then. `resume_on` is not asked
+/// Runs on    the section's executor; without one, here, inside the call, if the section is idle,
+///            else on the thread that is serving it. The call is not part of the chain that makes
+///            it: a body may start an execution in its own section, which then waits for its end
+/// Resumes    completes on the token's associated executor, never inside the call, after the
+///            section was released; that executor has outstanding work until then. `resume_on` is
+///            not asked
 /// Throws     nothing that the request is refused with: errors go to the token. bad_alloc
 /// Cancel     while it waits: by any type of cancellation through the token's slot, by `stop`, at
-///            `deadline`; it ends with operation_cancelled or deadline_exceeded. A running body is never
-///            stopped
-/// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it and the token's handler live
-///            in memory of the associated allocator. With a lazy token (`deferred`, `use_awaitable`)
-///            nothing happens until that is started, and `section` has to live until then.
-///            The executor's context has to outlive the execution: let `run` return by itself, or close
-///            the section, before a context that was stopped ends. What has only to be handed to the
-///            handler is freed with the context.
-///            Inside co_await, g++ before 13 destroys the captures of a lambda twice: there, and with
-///            `deferred`, name a body that is not trivially destructible and pass it as an lvalue
+///            `deadline`; it ends with operation_cancelled or deadline_exceeded. A running body is
+///            never stopped
+/// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it and the token's
+///            handler live in memory of the associated allocator. With a lazy token (`deferred`,
+///            `use_awaitable`) nothing happens until that is started, and `section` has to live
+///            until then.
+///            The executor's context has to outlive the execution: let `run` return by itself, or
+///            close the section, before a context that was stopped ends. What has only to be handed
+///            to the handler is freed with the context.
+///            Inside co_await, g++ before 13 destroys the captures of a lambda twice: there, and
+///            with `deferred`, name a body that is not trivially destructible and pass it as an
+///            lvalue
 template <detail::section_like Section, class Body, class Token>
 auto async_execute(Section& section, Body&& body, const execute_options& options, Token&& token,
                    std::source_location where = std::source_location::current()) {
@@ -77,10 +80,12 @@ auto async_execute(Section& section, Body&& body, Token&& token,
 ///
 /// Threads    `post` from any thread; construction and destruction from one
 /// Order      jobs begin in the order in which they were posted; on several threads they overlap
-/// Progress   posting blocks a thread for a step of a list, and for what Asio's own post takes; it does
-///            not allocate, but for executors such as any_io_executor that do not ask the handler for memory
-/// Lifetime   has to outlive what refers to it, and the context too. It keeps no work guard: `run` returns
-///            while coroutines wait elsewhere. Jobs that a context has not run when it ends never run
+/// Progress   posting blocks a thread for a step of a list, and for what Asio's own post takes; it
+///            does not allocate, but for executors such as any_io_executor that do not ask the
+///            handler for memory
+/// Lifetime   has to outlive what refers to it, and the context too. It keeps no work guard: `run`
+///            returns while coroutines wait elsewhere. Jobs that a context has not run when it ends
+///            never run
 template <class Executor>
 class basic_asio_executor {
  public:

@@ -30,17 +30,17 @@ inline constexpr scope_options default_scope{};
 /// Throws     spawn: bad_alloc, and then the work did not start. join: the first error of the work
 ///            spawned, once, after all of it has ended; operation_cancelled only if nothing else
 ///            was thrown
-/// Cancel     work runs below the scope's token: once a stop is requested, whatever it waits for in the
-///            library ends with operation_cancelled, and so does what it waits for later. A wait in a
-///            section's line ends at once only if the work was spawned when the scope was stoppable
-///            already: with fail_fast, or after the first call of stop_token or request_stop, or the
-///            first await of current_stop_token in its work; else when its turn comes, and its body does
-///            not run. Work that starts after a stop still starts.
-///            join itself ends with operation_cancelled if the surroundings of who joins are stopped; it
-///            may be awaited again
+/// Cancel     work runs below the scope's token: once a stop is requested, whatever it waits for in
+///            the library ends with operation_cancelled, and so does what it waits for later. A
+///            wait in a section's line ends at once only if the work was spawned when the scope was
+///            stoppable already: with fail_fast, or after the first call of stop_token or
+///            request_stop, or the first await of current_stop_token in its work; else when its
+///            turn comes, and its body does not run. Work that starts after a stop still starts.
+///            join itself ends with operation_cancelled if the surroundings of who joins are
+///            stopped; it may be awaited again
 /// Lifetime   must be joined, or its work have ended, before it is destroyed; an error that no join
-///            took goes to on_unobserved_error, but an operation_cancelled does not after a stop was
-///            requested
+///            took goes to on_unobserved_error, but an operation_cancelled does not after a stop
+///            was requested
 class async_scope {
  public:
   explicit async_scope(const scope_options& options = detail::default_scope)

@@ -62,20 +62,22 @@ struct attempt<void> {
 
 }  // namespace detail
 
-/// Runs functions one at a time, in the order in which they were accepted, without blocking a thread.
+/// Runs functions one at a time, in the order in which they were accepted, without blocking a
+/// thread.
 ///
 /// Choose it for state that many coroutines share. For state that one coroutine touches, a plain
 /// variable will do.
 ///
 /// Threads    every member from any thread; the destructor from one, when the section is not in use
-/// Order      one FIFO order of accepted requests; one thread's requests keep their order; no barging
+/// Order      one FIFO order of accepted requests; one thread's requests keep their order; no
+///            barging
 /// Memory     a body sees what every earlier body of this section wrote; the awaiter sees what its
 ///            body wrote
 /// Progress   see the table in README.md. At most 33 million requests wait at once
-/// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits, a device works
-///            for it) is reported and aborts; the awaiter of the last execution may destroy it as soon as it
-///            is resumed. A coroutine must not be destroyed while it waits for a section: that is reported and
-///            aborts, too
+/// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits, a device
+///            works for it) is reported and aborts; the awaiter of the last execution may destroy
+///            it as soon as it is resumed. A coroutine must not be destroyed while it waits for a
+///            section: that is reported and aborts, too
 class critical_section {
  public:
   /// Unnamed, and distinct from every other.
@@ -83,7 +85,8 @@ class critical_section {
   /// `name` is a label in errors; it does not share.
   explicit critical_section(std::string_view name)
       : critical_section(section_options{.name = name}) {}
-  /// Throws `std::invalid_argument` if ring_capacity is 0 or no power of two, or max_in_flight is 0; `bad_alloc`.
+  /// Throws `std::invalid_argument` if ring_capacity is 0 or no power of two, or max_in_flight is
+  /// 0; `bad_alloc`.
   explicit critical_section(section_options options) : critical_section(options, {}) {}
 
   critical_section(const critical_section&) = delete;
@@ -101,23 +104,26 @@ class critical_section {
   /// Runs `body` alone and gives back what it returns; a body that returns an awaitable is awaited
   /// with the section held and no thread held.
   ///
-  /// Runs on    the section's executor; without one, here if the section is idle, else on the thread
-  ///            that is serving it
-  /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the thread
-  ///            that served it, after the section was released; on thread_pool::shared() if something that runs
-  ///            there meanwhile blocks the thread through the library (sync_wait, execute_blocking)
-  /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error, section_closed,
-  ///            section_full, exclusive_access_error, device_mismatch_error; bad_alloc where there is none for
-  ///            what it declares for the first time, or to wait outside. Later: operation_cancelled,
-  ///            deadline_exceeded, device_error
-  /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope around;
-  ///            at once, whoever holds the section. A running body is never stopped
-  /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the awaiting
-  ///            frame, longer than the awaitable it returns. A plain body allocates nothing
+  /// Runs on    the section's executor; without one, here if the section is idle, else on the
+  ///            thread that is serving it
+  /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the
+  ///            thread that served it, after the section was released; on thread_pool::shared() if
+  ///            something that runs there meanwhile blocks the thread through the library
+  ///            (sync_wait, execute_blocking)
+  /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error,
+  ///            section_closed, section_full, exclusive_access_error, device_mismatch_error;
+  ///            bad_alloc where there is none for what it declares for the first time, or to wait
+  ///            outside. Later: operation_cancelled, deadline_exceeded, device_error
+  /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope
+  ///            around; at once, whoever holds the section. A running body is never stopped
+  /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the
+  ///            awaiting frame, longer than the awaitable it returns. A plain body allocates
+  ///            nothing
   ///
-  /// A body that takes a `stream&`, and cannot be called without, is a device execution: it only submits
-  /// work, to `options.on` or to the section's own stream. The section goes on to the next device execution
-  /// at once, whose work follows in the device's order, and to everybody else when the work is complete.
+  /// A body that takes a `stream&`, and cannot be called without, is a device execution: it only
+  /// submits work, to `options.on` or to the section's own stream. The section goes on to the next
+  /// device execution at once, whose work follows in the device's order, and to everybody else when
+  /// the work is complete.
   /// The caller goes on, with the body's result, when its own work is complete, on its executor or
   /// thread_pool::shared(); also if the body threw. Work that was submitted is not withdrawn
   template <class Body>
@@ -139,15 +145,16 @@ class critical_section {
         options, detail::kept_token(options.stop.token()), detail::lane_of(options.on), where);
   }
 
-  /// Runs `body` once `pred()` is true: asked when the request's turn comes, and if it is not true then,
-  /// after every body of the section, oldest request first. The first whose predicate is true runs next,
-  /// before any request not yet started; those behind it in line need not wait for it. `pred` is called
-  /// as part of the section, any number of times, and must not wait. What else changes is noticed at the
-  /// next body.
+  /// Runs `body` once `pred()` is true: asked when the request's turn comes, and if it is not true
+  /// then, after every body of the section, oldest request first. The first whose predicate is true
+  /// runs next, before any request not yet started; those behind it in line need not wait for it.
+  /// `pred` is called as part of the section, any number of times, and must not wait. What else
+  /// changes is noticed at the next body.
   ///
   /// Order      first come, first served among those whose predicate is true
-  /// Throws     as execute; what `pred` throws; section_closed if the section is closed before `pred` is
-  ///            true; section_full when it is asked, if it would be one set aside too many; bad_alloc
+  /// Throws     as execute; what `pred` throws; section_closed if the section is closed before
+  ///            `pred` is true; section_full when it is asked, if it would be one set aside too
+  ///            many; bad_alloc
   /// Cancel     as execute
   /// Lifetime   as execute. A request that is set aside allocates
   template <class Pred, class Body>
@@ -162,11 +169,14 @@ class critical_section {
   }
 
   /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
-  /// the calling chain holds it. The body must not return an awaitable; it is copied where it is an lvalue.
+  /// the calling chain holds it. The body must not return an awaitable; it is copied where it is an
+  /// lvalue.
   ///
-  /// Runs on    this thread. A section bound to an executor accepts it only there: elsewhere it is empty
+  /// Runs on    this thread. A section bound to an executor accepts it only there: elsewhere it is
+  ///            empty
   /// Claims     what the body touches, exclusively
-  /// Throws     what `body` throws; section_closed; device_error if what it guards is lost with its device
+  /// Throws     what `body` throws; section_closed; device_error if what it guards is lost with its
+  ///            device
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<Body>();
@@ -217,8 +227,8 @@ class critical_section {
   /// Starts an execution that nobody waits for. Its error goes to on_unobserved_error.
   ///
   /// Runs on    as submit
-  /// Throws     what refuses it: section_closed, section_full, exclusive_access_error; operation_cancelled
-  ///            or deadline_exceeded if it is too late already; bad_alloc
+  /// Throws     what refuses it: section_closed, section_full, exclusive_access_error;
+  ///            operation_cancelled or deadline_exceeded if it is too late already; bad_alloc
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
@@ -231,18 +241,21 @@ class critical_section {
     }
   }
 
-  /// execute for code that is no coroutine: the calling thread waits. Its request stands in the same line,
-  /// and who serves that runs its body; a thread that finds the section idle serves others after itself.
+  /// execute for code that is no coroutine: the calling thread waits. Its request stands in the
+  /// same line, and who serves that runs its body; a thread that finds the section idle serves
+  /// others after itself.
   ///
   /// Runs on    as execute
   /// Throws     as execute
   /// Cancel     as execute
-  /// Progress   blocks a thread, in a coroutine or a fiber too. Where all threads of an executor are
-  ///            blocked, nothing that waits for it goes on, which nobody detects. Coroutines without an executor
-  ///            that were about to go on on this thread do so on thread_pool::shared(). A coroutine that has just run
-  ///            its own body in an idle section, and is serving others, is not suspended: if one of their bodies
-  ///            blocks this thread, that coroutine waits for it
-  /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is not looked at
+  /// Progress   blocks a thread, in a coroutine or a fiber too. Where all threads of an executor
+  ///            are blocked, nothing that waits for it goes on, which nobody detects. Coroutines
+  ///            without an executor that were about to go on on this thread do so on
+  ///            thread_pool::shared(). A coroutine that has just run its own body in an idle
+  ///            section, and is serving others, is not suspended: if one of their bodies blocks
+  ///            this thread, that coroutine waits for it
+  /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is not
+  ///            looked at
   template <class Body>
   detail::body_result_t<std::decay_t<Body>> execute_blocking(
       Body&& body, const execute_options& options = detail::default_execution,
@@ -263,8 +276,8 @@ class critical_section {
   ///
   /// Resumes    as execute
   /// Throws     at once, when awaited: reentry_error, deadlock_error, section_closed, section_full,
-  ///            exclusive_access_error, device_mismatch_error, bad_alloc. Later: operation_cancelled,
-  ///            deadline_exceeded, device_error
+  ///            exclusive_access_error, device_mismatch_error, bad_alloc. Later:
+  ///            operation_cancelled, deadline_exceeded, device_error
   /// Cancel     as execute, until the guard is owned
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
@@ -277,17 +290,18 @@ class critical_section {
   std::optional<section_guard> try_lock(
       std::source_location where = std::source_location::current());
 
-  /// Refuses new requests from the await on and resumes when everything accepted is finished. Then the
-  /// section may end; results may still be on their way to others who await them.
+  /// Refuses new requests from the await on and resumes when everything accepted is finished. Then
+  /// the section may end; results may still be on their way to others who await them.
   ///
   /// Requests set aside whose predicate is still false, and those outside max_waiters, end with
   /// section_closed then.
   ///
   /// Resumes    on the executor the awaiting coroutine was running on
-  /// Throws     reentry_error from inside the section; deadlock_error if something in this section's line waits
-  ///            for a section that the caller's chain holds; bad_alloc. Twice is fine
-  /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all the
-  ///            same, also if those were stopped before
+  /// Throws     reentry_error from inside the section; deadlock_error if something in this
+  ///            section's line waits for a section that the caller's chain holds; bad_alloc. Twice
+  ///            is fine
+  /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all
+  ///            the same, also if those were stopped before
   auto close(std::source_location where = std::source_location::current()) {
     return detail::close_awaiter(core_, where);
   }

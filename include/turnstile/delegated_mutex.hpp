@@ -10,27 +10,31 @@
 
 namespace turnstile {
 
-/// A BasicLockable over a section. What stands between lock and unlock is one of the section's bodies:
-/// it waits in line with all its other requests.
+/// A BasicLockable over a section. What stands between lock and unlock is one of the section's
+/// bodies: it waits in line with all its other requests.
 ///
-/// In a fiber, lock does not block the thread. If the section is busy, the code up to unlock runs on
-/// the thread that serves the section, or on the section's executor, where the data is warm; after
-/// unlock the fiber goes on on the executor it came from. So that code must not rely on its thread: no
-/// `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device that was set before.
+/// In a fiber, lock does not block the thread. If the section is busy, the code up to unlock runs
+/// on the thread that serves the section, or on the section's executor, where the data is warm;
+/// after unlock the fiber goes on on the executor it came from. So that code must not rely on its
+/// thread: no `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device
+/// that was set before.
 /// Elsewhere, in a plain thread or a body, lock blocks the thread, and unlock serves what waits.
 ///
 /// Choose it for code that cannot be changed. Other code had better use critical_section::execute.
 ///
 /// Threads    any; a fiber unlocks what it locked, innermost first, and a thread what it locked.
-///            Anything else is reported and aborts: so will one std::scoped_lock of several in a fiber,
-///            which unlocks the first one first. Nest them
+///            Anything else is reported and aborts: so will one std::scoped_lock of several in a
+///            fiber, which unlocks the first one first. Nest them
 /// Order      the section's; no barging
 /// Memory     what the holder wrote is seen by every later body of the section
-/// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among them.
-///            try_lock: section_closed and device_error, as critical_section::try_lock. Both: bad_alloc
+/// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among
+///            them.
+///            try_lock: section_closed and device_error, as critical_section::try_lock. Both:
+///            bad_alloc
 /// Cancel     a wait in lock ends with the fiber's stop, or the when_any, timeout or scope around
-/// Lifetime   the section outlives the mutex; several mutexes over one section are one lock. Nested locks
-///            of different sections have no limit; from the second at a time on each allocates
+/// Lifetime   the section outlives the mutex; several mutexes over one section are one lock. Nested
+///            locks of different sections have no limit; from the second at a time on each
+///            allocates
 class delegated_mutex {
  public:
   /// `where` is what errors call the place of its requests.

@@ -16,8 +16,8 @@ namespace turnstile {
 
 /// `n` objects of type T on the device of a stream, uninitialised.
 ///
-/// What is given to that stream from now on may use it; another stream has to wait for an event of that one
-/// first. Its end frees it after what that stream was given by then.
+/// What is given to that stream from now on may use it; another stream has to wait for an event of
+/// that one first. Its end frees it after what that stream was given by then.
 ///
 /// Also a resource: `execute_options::uses` takes it, and a section on another device refuses it.
 ///

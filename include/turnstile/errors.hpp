@@ -32,8 +32,8 @@ struct held_step {
 
 }  // namespace detail
 
-/// The wait asked for would never end. `what()` names the sections and the executions, in the order of
-/// waiting.
+/// The wait asked for would never end. `what()` names the sections and the executions, in the order
+/// of waiting.
 class deadlock_error : public std::logic_error {
  public:
   explicit deadlock_error(std::vector<detail::held_step> path);
@@ -55,8 +55,8 @@ class reentry_error : public deadlock_error {
   explicit reentry_error(std::vector<detail::held_step> path);
 };
 
-/// Two sections use one resource, and at least one of them asked for it exclusively: neither keeps the
-/// other out, so what one reads the other may be changing.
+/// Two sections use one resource, and at least one of them asked for it exclusively: neither keeps
+/// the other out, so what one reads the other may be changing.
 class exclusive_access_error : public std::logic_error {
  public:
   exclusive_access_error(std::string resource, std::string owner, std::string claimant);
@@ -77,7 +77,8 @@ class exclusive_access_error : public std::logic_error {
   std::shared_ptr<const names> names_;
 };
 
-/// A resource, a stream or an event is on another device than the section or the stream that is to use it.
+/// A resource, a stream or an event is on another device than the section or the stream that is to
+/// use it.
 class device_mismatch_error : public std::logic_error {
  public:
   device_mismatch_error(std::string object, device expected, device found);
@@ -138,12 +139,13 @@ class deadline_exceeded : public std::runtime_error {
   explicit deadline_exceeded(std::string_view section);
 };
 
-/// Sets who hears of errors that nobody takes: those of `post`, of dropped handles, fibers and scopes, and of
-/// streams that nobody awaited. `section` is empty where no section is concerned. The default handler, also set
-/// by null, prints one line to stderr.
+/// Sets who hears of errors that nobody takes: those of `post`, of dropped handles, fibers and
+/// scopes, and of streams that nobody awaited. `section` is empty where no section is concerned.
+/// The default handler, also set by null, prints one line to stderr.
 ///
-/// Threads    from any thread; the handler is called on whichever thread finds out that nobody takes the error:
-///            the one that ran the body, or that dropped the handle, scope, or stream
+/// Threads    from any thread; the handler is called on whichever thread finds out that nobody
+///            takes the error: the one that ran the body, or that dropped the handle, scope, or
+///            stream
 /// Throws     nothing. A handler that throws ends the program, by std::terminate
 void on_unobserved_error(void (*handler)(std::exception_ptr, std::string_view section,
                                          std::source_location where)) noexcept;

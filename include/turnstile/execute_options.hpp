@@ -30,8 +30,8 @@ class stop_ref {
   const std::stop_token* token_ = nullptr;
 };
 
-/// Read inside the call it is passed to. It only refers to what it names: options that are stored must
-/// not be made from a temporary token, nor be a parameter of a coroutine.
+/// Read inside the call it is passed to. It only refers to what it names: options that are stored
+/// must not be made from a temporary token, nor be a parameter of a coroutine.
 struct execute_options {
   /// Label in errors; must outlive the execution (a literal, as a rule).
   std::string_view name = {};
@@ -54,8 +54,9 @@ static_assert(std::is_trivially_destructible_v<execute_options>);
 
 namespace detail {
 
-// The default argument of every call. A constant, because g++ builds a temporary in the awaiting frame
-// word by word and copies it as vectors, which the store buffer cannot forward (bench/tried.md).
+// The default argument of every call. A constant, because g++ builds a temporary in the awaiting
+// frame word by word and copies it as vectors, which the store buffer cannot forward
+// (bench/tried.md).
 inline constexpr execute_options default_execution{};
 
 }  // namespace detail

@@ -14,11 +14,12 @@ namespace turnstile {
 /// goes on, and its error, if any, goes to on_unobserved_error.
 ///
 /// Threads    used by one thread at a time
-/// Resumes    on the executor the awaiting coroutine was running on; without one, where the body ended
+/// Resumes    on the executor the awaiting coroutine was running on; without one, where the body
+///            ended
 /// Throws     what the body throws, or what refused the request; deadlock_error if the wait would
 ///            never end; then the handle can be awaited again
-/// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can be
-///            awaited again; the execution itself goes on
+/// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can
+///            be awaited again; the execution itself goes on
 /// Lifetime   must not be destroyed while it is awaited: that is reported and aborts
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
@@ -39,16 +40,17 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
 
   auto operator co_await() noexcept { return detail::handle_awaiter<R>(state()); }
 
-  /// Device executions: co_await, until the body has run and its work is in the order of its stream, or
-  /// never will be. Nothing is waited for in other executions. Resumes as an event does.
+  /// Device executions: co_await, until the body has run and its work is in the order of its
+  /// stream, or never will be. Nothing is waited for in other executions. Resumes as an event does.
   auto submitted() noexcept {
     detail::point* const p = ready() ? nullptr : state().submitting();
     return detail::completion_awaiter(p == nullptr ? detail::point_ref()
                                                    : detail::point_ref::more(*p));
   }
 
-  /// Device executions, after submitted (before it is a contract break: a line on stderr, and abort): what is given
-  /// to `s` from now on is not begun before this work is complete. No thread waits for that. Throws as stream::wait.
+  /// Device executions, after submitted (before it is a contract break: a line on stderr, and
+  /// abort): what is given to `s` from now on is not begun before this work is complete. No thread
+  /// waits for that. Throws as stream::wait.
   void wait_on(stream& s) {
     detail::point* const p = state().submitting();
     if (p != nullptr && !ready() && !p->is_reached()) {

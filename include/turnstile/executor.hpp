@@ -19,8 +19,9 @@ struct job;
 /// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`.
 ///
 /// Order      whatever the executor promises; the library needs none
-/// Progress   an executor that runs the job within `post` makes the poster wait, who may be about to serve a section;
-///            such a job must not block its thread for one (`execute_blocking`, `sync_wait`)
+/// Progress   an executor that runs the job within `post` makes the poster wait, who may be about
+///            to serve a section; such a job must not block its thread for one (`execute_blocking`,
+///            `sync_wait`)
 /// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
 ///            the executor's life
 template <class E>

@@ -1,4 +1,5 @@
-// fiber.hpp - code with a stack of its own, which waits at any depth of calls without blocking a thread.
+// fiber.hpp - code with a stack of its own, which waits at any depth of calls without blocking a
+// thread.
 //
 // Behind it: lib/fiber.
 #pragma once
@@ -71,13 +72,14 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] fiber_a
 /// Runs on    the executor it was spawned on; after a wait where any coroutine would go on
 /// Resumes    who awaits it on the executor that was running on; without one, where the fiber ended
 /// Throws     what the function throws
-/// Cancel     a stop of what awaits it is passed on to the fiber, and awaited with it. In the fiber,
-///            whatever waits in the library ends with operation_cancelled then, and later waits do too;
-///            a wait in a section's line at once with fiber_options::stoppable, else when its turn comes
+/// Cancel     a stop of what awaits it is passed on to the fiber, and awaited with it. In the
+///            fiber, whatever waits in the library ends with operation_cancelled then, and later
+///            waits do too; a wait in a section's line at once with fiber_options::stoppable, else
+///            when its turn comes
 /// Lifetime   dropping the handle detaches: the fiber goes on, and its error, if any, goes to
 ///            on_unobserved_error, but an operation_cancelled does not after a stop was requested.
-///            Its stack is freed when the function has returned. A fiber is not part of the chain of
-///            awaits that spawned it
+///            Its stack is freed when the function has returned. A fiber is not part of the chain
+///            of awaits that spawned it
 template <class R>
 class fiber {
  public:
@@ -103,7 +105,8 @@ class fiber {
 
 /// Starts `f()` on a stack of its own, on `on`. Nothing of it runs within the call.
 ///
-/// Throws     `std::invalid_argument` if `on` is empty; bad_alloc, also if there is no room for a stack
+/// Throws     `std::invalid_argument` if `on` is empty; bad_alloc, also if there is no room for a
+///            stack
 template <class F>
 auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::default_fiber,
                  std::source_location where = std::source_location::current()) {
@@ -117,15 +120,15 @@ auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::
   return handle;
 }
 
-/// True in a fiber's own code, which may call await; false in a section's body or a coroutine that happens to run
-/// on its stack.
+/// True in a fiber's own code, which may call await; false in a section's body or a coroutine that
+/// happens to run on its stack.
 inline bool in_fiber() noexcept { return detail::here().fiber != nullptr; }
 
-/// Awaits `a` in a fiber, from any depth of calls, and gives what co_await would. The thread goes on with
-/// other work meanwhile. Outside a fiber: one line on stderr, and abort.
+/// Awaits `a` in a fiber, from any depth of calls, and gives what co_await would. The thread goes
+/// on with other work meanwhile. Outside a fiber: one line on stderr, and abort.
 ///
-/// Resumes    as co_await does in a task; perhaps on another thread, so nothing that belongs to a thread
-///            (`thread_local` values, a locked std::mutex) may be kept across it
+/// Resumes    as co_await does in a task; perhaps on another thread, so nothing that belongs to a
+///            thread (`thread_local` values, a locked std::mutex) may be kept across it
 /// Throws     as co_await. Not to be called inside a `catch` block
 template <detail::awaitable A>
 decltype(auto) await(A&& a) {

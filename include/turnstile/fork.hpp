@@ -76,23 +76,26 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
 }  // namespace detail
 
 /// Lets `a` run beside what awaits it, on the same executor. Meant for children: with
-/// `co_await when_all(fork(left()), right())` another thread may take left() while this one goes on with
-/// right(). On a pool's worker it is put on top of that worker's own stack of forks, so what a computation
-/// leaves behind grows with its depth and not with its size.
+/// `co_await when_all(fork(left()), right())` another thread may take left() while this one goes on
+/// with right(). On a pool's worker it is put on top of that worker's own stack of forks, so what a
+/// computation leaves behind grows with its depth and not with its size.
 ///
-/// Forking costs less than a post, and more than a call: what takes less than a microsecond is better run in
-/// place. For a coroutine that should only let others run first there is yield().
+/// Forking costs less than a post, and more than a call: what takes less than a microsecond is
+/// better run in place. For a coroutine that should only let others run first there is yield().
 ///
 /// Threads    awaited from any; an idle worker of the same pool may take it
-/// Order      a worker takes its own forks newest first and before its other jobs, others take the oldest.
-///            Endless forks starve nobody: other jobs, and those from outside, have a turn once in 61 jobs,
-///            the oldest fork once in some 4000
-/// Runs on    the executor that the awaiting coroutine runs on, until `a` first suspends: a pool's worker
-///            keeps it, anywhere else it is posted; without one it runs at once
+/// Order      a worker takes its own forks newest first and before its other jobs, others take the
+///            oldest.
+///            Endless forks starve nobody: other jobs, and those from outside, have a turn once in
+///            61 jobs, the oldest fork once in some 4000
+/// Runs on    the executor that the awaiting coroutine runs on, until `a` first suspends: a pool's
+///            worker keeps it, anywhere else it is posted; without one it runs at once
 /// Resumes    where `a` ended, or the last of its siblings
 /// Throws     what `a` throws
-/// Cancel     a stop of what surrounds it reaches it as any child; one that has not begun begins all the same
-/// Progress   wait-free while the worker's stack of 256 has room; beyond that, and elsewhere, as a post
+/// Cancel     a stop of what surrounds it reaches it as any child; one that has not begun begins
+///            all the same
+/// Progress   wait-free while the worker's stack of 256 has room; beyond that, and elsewhere, as a
+///            post
 /// Lifetime   an rvalue is kept in the awaiting frame; for a task nothing is allocated
 template <detail::awaitable A>
 forked<A> fork(A&& a) {

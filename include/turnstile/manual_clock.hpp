@@ -8,8 +8,8 @@
 
 namespace turnstile {
 
-/// While one exists, the sleeps, deadlines and timeouts of the process go by it, those included that
-/// began before. It begins at the steady clock's time; after its end they go by that again.
+/// While one exists, the sleeps, deadlines and timeouts of the process go by it, those included
+/// that began before. It begins at the steady clock's time; after its end they go by that again.
 ///
 /// Threads    `now`, `advance`, `advance_to` and `pending` from any thread
 /// Lifetime   one at a time: a second one is a contract break
@@ -22,9 +22,9 @@ class manual_clock {
 
   std::chrono::steady_clock::time_point now() const noexcept;
 
-  /// Sets the new time and then ends whatever waits for it, on the calling thread: in the order of time, and
-  /// of one time in the order in which the waits began. Time does not go back: a time that is past
-  /// already changes nothing.
+  /// Sets the new time and then ends whatever waits for it, on the calling thread: in the order of
+  /// time, and of one time in the order in which the waits began. Time does not go back: a time
+  /// that is past already changes nothing.
   ///
   /// Resumes    each coroutine on its executor, never inside the call
   void advance(std::chrono::nanoseconds by);

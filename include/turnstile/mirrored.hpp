@@ -12,23 +12,24 @@
 
 namespace turnstile {
 
-/// A value with a copy for each replica (a worker, a device). All copies are equal: the replicas write
-/// together, what they give is combined, and every copy is changed by that. Reading is local.
+/// A value with a copy for each replica (a worker, a device). All copies are equal: the replicas
+/// write together, what they give is combined, and every copy is changed by that. Reading is local.
 ///
 /// Threads    every member from any thread; one coroutine for each replica, as a rule
 /// Order      the n-th writes of all replicas are one round. Writes of one replica keep their order
-/// Memory     a round sees everything that came before each write in it, and so does each writer after
-/// Resumes    when all replicas have come, on the executor the awaiting coroutine was running on; the one
-///            that came last goes on at once
+/// Memory     a round sees everything that came before each write in it, and so does each writer
+///            after
+/// Resumes    when all replicas have come, on the executor the awaiting coroutine was running on;
+///            the one that came last goes on at once
 /// Claims     as a variable, one for each replica: a call claims that replica's value
 /// Throws     the call: std::logic_error if the aggregation is none, std::out_of_range,
-///            exclusive_access_error. The co_await, for all replicas of the round, none of which has
-///            then written: std::logic_error if they do not make the same kind of write, what T throws,
-///            bad_alloc. Constructor: std::invalid_argument without replicas, or if T lacks the
-///            operators that are needed
-/// Cancel     a write that waits for others is withdrawn below a stop, as in timeout and when_any, with
-///            operation_cancelled: nothing is written, and its replica's next write takes its place. Without
-///            one, and if a replica never comes, the others wait for ever
+///            exclusive_access_error. The co_await, for all replicas of the round, none of which
+///            has then written: std::logic_error if they do not make the same kind of write, what T
+///            throws, bad_alloc. Constructor: std::invalid_argument without replicas, or if T lacks
+///            the operators that are needed
+/// Cancel     a write that waits for others is withdrawn below a stop, as in timeout and when_any,
+///            with operation_cancelled: nothing is written, and its replica's next write takes its
+///            place. Without one, and if a replica never comes, the others wait for ever
 /// Lifetime   the write lives in the awaiting frame
 template <class T>
 class mirrored {

@@ -64,23 +64,25 @@ access_list writes(const T&... things) {
   return access_list(std::vector<detail::access>{{detail::identity_of(things), true}...});
 }
 
-/// Runs bodies as if one after the other, in the order in which they were added, and in parallel where
-/// nobody could tell the difference: a body waits for earlier ones that write what it touches or that
-/// touch what it writes, and for no others.
+/// Runs bodies as if one after the other, in the order in which they were added, and in parallel
+/// where nobody could tell the difference: a body waits for earlier ones that write what it touches
+/// or that touch what it writes, and for no others.
 ///
 /// Threads    add and join from any thread; the order of two adds at the same time is either one
-/// Order      a write waits for the last write and for all reads since; a read waits for the last write
+/// Order      a write waits for the last write and for all reads since; a read waits for the last
+///            write
 /// Memory     a body sees everything that the bodies it waits for did
-/// Runs on    the scope's executor; without one, on the thread that adds it, until it first suspends, or
-///            where the last body that it waits for ended
+/// Runs on    the scope's executor; without one, on the thread that adds it, until it first
+///            suspends, or where the last body that it waits for ended
 /// Resumes    a joining coroutine on the executor it was running on
-/// Throws     add: bad_alloc, and then nothing was added. join: the first error of the bodies added,
-///            once, after all have ended
-/// Cancel     bodies that wait for one that failed, or was skipped, never run; after a join that found
-///            nothing left, what failed before it is forgotten. A join that is stopped from outside ends with
-///            operation_cancelled, and may be awaited again; the bodies themselves are not asked to stop
-/// Lifetime   must be joined, or its bodies have ended, before it is destroyed; an error that no join
-///            took goes to on_unobserved_error. A body lives until it has ended
+/// Throws     add: bad_alloc, and then nothing was added. join: the first error of the bodies
+///            added, once, after all have ended
+/// Cancel     bodies that wait for one that failed, or was skipped, never run; after a join that
+///            found nothing left, what failed before it is forgotten. A join that is stopped from
+///            outside ends with operation_cancelled, and may be awaited again; the bodies
+///            themselves are not asked to stop
+/// Lifetime   must be joined, or its bodies have ended, before it is destroyed; an error that no
+///            join took goes to on_unobserved_error. A body lives until it has ended
 class ordered_scope {
  public:
   ordered_scope(executor_ref executor = {}) : graph_(executor) {}

@@ -1,4 +1,5 @@
-// registry.hpp - looking in: which sections there are, what they do, and in which order they are taken.
+// registry.hpp - looking in: which sections there are, what they do, and in which order they are
+// taken.
 //
 // Behind it: lib/registry.
 #pragma once
@@ -47,7 +48,8 @@ struct time_histogram {
   std::array<std::uint64_t, bucket_count> buckets{};
 
   static std::size_t bucket_of(std::chrono::nanoseconds time) noexcept;
-  /// So much or less took `share` of all, from 0 to 1, rounded up to a bucket's end. 0 if there are none.
+  /// So much or less took `share` of all, from 0 to 1, rounded up to a bucket's end. 0 if there are
+  /// none.
   std::chrono::nanoseconds percentile(double share) const noexcept;
 };
 
@@ -67,8 +69,9 @@ struct lock_order_report {
   kind what;
   /// The classes around the cycle, the one just wanted first.
   std::span<const std::string> classes;
-  /// What was seen earlier, outermost section first and the one wanted last. Of a longer cycle all that
-  /// lead from the class just wanted to the one held, one after the other. What was declared is two steps.
+  /// What was seen earlier, outermost section first and the one wanted last. Of a longer cycle all
+  /// that lead from the class just wanted to the one held, one after the other. What was declared
+  /// is two steps.
   std::span<const path_step> first;
   /// What was asked for just now, in the same order.
   std::span<const path_step> second;
@@ -78,53 +81,54 @@ using lock_order_hook = void (*)(const lock_order_report&);
 
 /// What the library knows of itself, for people and tests to look at.
 ///
-/// Threads    every member from any thread, while sections are made, used and destroyed. A section that
-///            is being looked at ends when that look is over
+/// Threads    every member from any thread, while sections are made, used and destroyed. A section
+///            that is being looked at ends when that look is over
 class registry {
  public:
   /// The sections that are alive, the oldest first.
   static std::vector<section_record> sections();
 
-  /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and what
-  /// was kept is forgotten. Costs nothing where it is off.
+  /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and
+  /// what was kept is forgotten. Costs nothing where it is off.
   static void keep_executions(std::size_t last_n);
-  /// What is kept, the oldest first. Refused requests are not among them. One for which there was no
-  /// memory is missing.
+  /// What is kept, the oldest first. Refused requests are not among them. One for which there was
+  /// no memory is missing.
   static std::vector<execution_record> executions();
 
-  /// Begins to measure how long `section` is waited for and held, or stops it. What was measured stays until the
-  /// section ends. Costs nothing where it is off; may throw bad_alloc.
+  /// Begins to measure how long `section` is waited for and held, or stops it. What was measured
+  /// stays until the section ends. Costs nothing where it is off; may throw bad_alloc.
   static void keep_times(critical_section& section, bool on = true);
   /// What was measured. The numbers are consistent only while nothing happens in the section.
   static section_times times(const critical_section& section);
 
-  /// Who waits for what, a line for each wait: what its chain of awaits holds, innermost first, and what
-  /// it wants. Only waits that others may wait for: of chains that hold something, and of the work that
-  /// those join.
+  /// Who waits for what, a line for each wait: what its chain of awaits holds, innermost first, and
+  /// what it wants. Only waits that others may wait for: of chains that hold something, and of the
+  /// work that those join.
   static std::string wait_graph();
   /// The same for Graphviz: an arrow from each section held to the one wanted; scopes are boxes.
   static std::string wait_graph_dot();
 
-  /// Predicts deadlocks that have not happened yet: calls `hook` when sections with names are taken in
-  /// an order that, taken at the same time by two chains, would be one. Null, the default: off, and what
-  /// was seen is forgotten, all but the annotations.
+  /// Predicts deadlocks that have not happened yet: calls `hook` when sections with names are taken
+  /// in an order that, taken at the same time by two chains, would be one. Null, the default: off,
+  /// and what was seen is forgotten, all but the annotations.
   ///
-  /// A class is a name with its container: all sections of that name. Unnamed sections have none. What
-  /// was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards. Several
-  /// sections of one request are taken by age, bound ones last: an order like any other to who nests them,
-  /// none among such requests. Orders made under one common section, whatever its name, exclude each other
-  /// and are not reported. Orders that never met in time are: that is what makes it a prediction.
+  /// A class is a name with its container: all sections of that name. Unnamed sections have none.
+  /// What was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards.
+  /// Several sections of one request are taken by age, bound ones last: an order like any other to
+  /// who nests them, none among such requests. Orders made under one common section, whatever its
+  /// name, exclude each other and are not reported. Orders that never met in time are: that is what
+  /// makes it a prediction.
   ///
-  /// Threads    the hook is called on the thread that asks, once for each inversion, before the request
-  ///            is made. What it throws is dropped
+  /// Threads    the hook is called on the thread that asks, once for each inversion, before the
+  ///            request is made. What it throws is dropped
   static void check_lock_order(lock_order_hook hook);
 
-  /// Sections of this class may be taken inside one another, such as parent and child. `class_name` is
-  /// `name`, or `container/name`.
+  /// Sections of this class may be taken inside one another, such as parent and child. `class_name`
+  /// is `name`, or `container/name`.
   static void allow_nested(std::string_view class_name);
 
-  /// Sections of these classes are taken in this order only, outermost first; the first one against it
-  /// is reported, even if the right way was never seen.
+  /// Sections of these classes are taken in this order only, outermost first; the first one against
+  /// it is reported, even if the right way was never seen.
   static void declare_order(std::span<const std::string_view> outermost_first,
                             std::source_location where = std::source_location::current());
 };

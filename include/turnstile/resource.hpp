@@ -109,8 +109,8 @@ class resource_list {
   friend class detail::several_request;
   friend struct detail::claims_book;
 
-  // Says true only if all of them are identities that this section alone has claimed. Of a list that is
-  // not empty. Quick, for it is asked in every execution: bench/uncontended.
+  // Says true only if all of them are identities that this section alone has claimed. Of a list
+  // that is not empty. Quick, for it is asked in every execution: bench/uncontended.
   bool claimed_by(std::uint32_t section) const noexcept {
     if (shape_ > 3) return false;  // there are more, or an address
     const auto is = [this, section](std::size_t i) {

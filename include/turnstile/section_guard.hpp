@@ -17,9 +17,9 @@ struct guard_access;
 /// Order      the next request in line goes on; nobody barges in
 /// Memory     what the owner wrote is seen by every later body
 /// Runs on    unlock serves what waits, up to a budget, as a drain does
-/// Lifetime   the section must outlive an owned guard, and must not end while the acquiring chain of awaits touches
-///            a variable or a resource. While owned, that chain holds the section: entering it again from there is
-///            refused
+/// Lifetime   the section must outlive an owned guard, and must not end while the acquiring chain
+///            of awaits touches a variable or a resource. While owned, that chain holds the
+///            section: entering it again from there is refused
 class section_guard {
  public:
   section_guard() noexcept = default;

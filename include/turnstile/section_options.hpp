@@ -26,13 +26,13 @@ enum class release : unsigned char {
 struct section_options {
   std::string_view name = {};  ///< label in errors and statistics; does not share
   executor_ref executor = {};  ///< bodies run only there; default: on whoever drains
-  /// Where what it guards is, and its own stream, which is on the host if that is anywhere. Resources and
-  /// streams elsewhere are refused.
+  /// Where what it guards is, and its own stream, which is on the host if that is anywhere.
+  /// Resources and streams elsewhere are refused.
   device place = device::any();
   std::size_t ring_capacity = 8;  ///< cells, a power of two; never a limit on waiters
-  std::size_t max_waiters =
-      0;  ///< requests that may wait at once, queued or set aside; 0: no limit. With wait_outside one of execute_when
-          ///< that finds the section idle is set aside beyond it
+  /// Requests that may wait at once, queued or set aside; 0: no limit. With wait_outside one of
+  /// execute_when that finds the section idle is set aside beyond it.
+  std::size_t max_waiters = 0;
   std::size_t max_in_flight = 64;  ///< device executions submitted and not complete; at least 1
   release hand_on = release::submission;  ///< of device executions
   when_full on_full = when_full::refuse;  ///< with max_waiters

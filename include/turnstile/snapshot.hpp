@@ -35,10 +35,11 @@ using snapshot_share = std::conditional_t<fits_double_word<T>, small_share<T>, b
 
 /// A value that a variable had, with its version. It never changes and may outlive the variable.
 ///
-/// Threads    any number may read and copy one; it must not be assigned to while another thread uses it
+/// Threads    any number may read and copy one; it must not be assigned to while another thread
+///            uses it
 /// Progress   copying and destroying is wait-free; the last one frees the value
-/// Lifetime   what * and -> refer to lives as long as some copy of this snapshot; one that was moved
-///            from may only be destroyed or assigned to
+/// Lifetime   what * and -> refer to lives as long as some copy of this snapshot; one that was
+///            moved from may only be destroyed or assigned to
 template <class T>
 class snapshot {
  public:

@@ -20,9 +20,9 @@ class [[nodiscard("the token is what co_await gives")]] stop_token_awaiter {
 
 }  // namespace detail
 
-/// `co_await current_stop_token()` gives the token of the innermost when_any, timeout or async_scope
-/// around; one that never stops if there is none. For a running computation that should look at it now
-/// and then: what waits in the library is withdrawn without it.
+/// `co_await current_stop_token()` gives the token of the innermost when_any, timeout or
+/// async_scope around; one that never stops if there is none. For a running computation that should
+/// look at it now and then: what waits in the library is withdrawn without it.
 ///
 /// Resumes    at once
 /// Lifetime   the token may be kept: it says what was asked for as long as it lived

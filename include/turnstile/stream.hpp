@@ -1,4 +1,5 @@
-// stream.hpp - work that a device does in the order it was given, and places in that order to wait for.
+// stream.hpp - work that a device does in the order it was given, and places in that order to wait
+// for.
 //
 // Behind it: lib/device.
 #pragma once
@@ -17,14 +18,15 @@
 
 namespace turnstile {
 
-/// A place in the order of a stream: what was given to it before. One that is made by default is reached.
+/// A place in the order of a stream: what was given to it before. One that is made by default is
+/// reached.
 ///
-/// Threads    any member from any thread; copies are the same event. Asking for a GPU's may change the calling
-///            thread's current device
-/// Memory     who finds it ready, or goes on after awaiting it, sees what the work before it wrote, in
-///            host, pinned and managed memory
-/// Resumes    on the executor the coroutine was running on; without one on thread_pool::shared(). Those
-///            that wait for one stream go on in the order of their places
+/// Threads    any member from any thread; copies are the same event. Asking for a GPU's may change
+///            the calling thread's current device
+/// Memory     who finds it ready, or goes on after awaiting it, sees what the work before it wrote,
+///            in host, pinned and managed memory
+/// Resumes    on the executor the coroutine was running on; without one on thread_pool::shared().
+///            Those that wait for one stream go on in the order of their places
 /// Throws     what went wrong between the place before it and this one: what a callable threw, or
 ///            device_error
 /// Cancel     a stop is not looked at: what the device still works on has to outlive it
@@ -55,16 +57,18 @@ struct stream_options {
 
 /// Work for one device, done in the order in which it was given.
 ///
-/// On the host device an executor does it, one piece after the other; what is given to a GPU runs there.
+/// On the host device an executor does it, one piece after the other; what is given to a GPU runs
+/// there.
 ///
-/// Threads    any member from any thread, but for moves and the end. What is given to a GPU leaves that the
-///            calling thread's current device; a body that launches elsewhere as well sets it itself
-/// Order      what one stream was given is done in that order; streams only wait for each other where they
-///            are told to
-/// Progress   giving work takes a lock for a list splice and, on a GPU, the time of the driver's call;
-///            CUDA blocks a thread that gives more than about a thousand launches ahead
-/// Throws     device_error if the device is not available, lost, or refuses; std::invalid_argument if it is to be
-///            on any(); bad_alloc
+/// Threads    any member from any thread, but for moves and the end. What is given to a GPU leaves
+///            that the calling thread's current device; a body that launches elsewhere as well sets
+///            it itself
+/// Order      what one stream was given is done in that order; streams only wait for each other
+///            where they are told to
+/// Progress   giving work takes a lock for a list splice and, on a GPU, the time of the driver's
+///            call; CUDA blocks a thread that gives more than about a thousand launches ahead
+/// Throws     device_error if the device is not available, lost, or refuses; std::invalid_argument
+///            if it is to be on any(); bad_alloc
 /// Lifetime   its end waits for nothing: what was given is still done, and must be there until then
 class stream {
  public:
@@ -76,8 +80,9 @@ class stream {
   /// For launches and calls of CUDA; null on the host device.
   CUstream_st* native_handle() const noexcept { return lane_->native(); }
 
-  /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA, and
-  /// what is given later waits for it. What it throws goes to the next place in this stream that is awaited.
+  /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA,
+  /// and what is given later waits for it. What it throws goes to the next place in this stream
+  /// that is awaited.
   ///
   /// Lifetime   `f` is kept until it has run, and is not destroyed on a thread of the driver's
   template <class F>
@@ -86,7 +91,8 @@ class stream {
     lane_->enqueue(std::make_unique<work<std::decay_t<F>>>(std::forward<F>(f)));
   }
 
-  /// Copies from anywhere to anywhere that the device can reach; neither may end before that is done.
+  /// Copies from anywhere to anywhere that the device can reach; neither may end before that is
+  /// done.
   void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
 
   /// This place in the order.
@@ -94,8 +100,8 @@ class stream {
 
   /// What is given from now on is not begun before `e` is reached. No thread waits for that.
   ///
-  /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not wait for
-  ///            the host device; co_await the event instead
+  /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not
+  ///            wait for the host device; co_await the event instead
   void wait(const event& e) {
     if (e.point_) lane_->wait(*e.point_);
   }

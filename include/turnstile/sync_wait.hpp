@@ -10,10 +10,11 @@
 namespace turnstile {
 namespace detail {
 
-// Edges    Y1  word.exchange(seq_cst) in ended -> load(acquire) in block: the result. An RMW, because
-//              notify_one looks whether anybody waits: a store could still be on its way then.
-// Dangers  After the exchange the waiting thread may have returned, and this object be gone. Notifying
-//          uses the address only, and a waiter looks at the word again whenever it wakes.
+// Edges    Y1  word.exchange(seq_cst) in ended -> load(acquire) in block: the result. An RMW,
+//              because notify_one looks whether anybody waits: a store could still be on its way
+//              then.
+// Dangers  After the exchange the waiting thread may have returned, and this object be gone.
+//          Notifying uses the address only, and a waiter looks at the word again whenever it wakes.
 // Proof    test/schedule (every scenario that waits with it)
 class thread_blocker : public branch_end {
  public:
@@ -43,8 +44,9 @@ class thread_blocker : public branch_end {
 /// Throws     what `a` throws; a wait that the caller's own holds would make endless is refused
 /// Cancel     whatever `a` waits for in the library, by what surrounds the caller
 /// Lifetime   `a` is referred to, and outlives the call
-/// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects. Coroutines
-///            without an executor that were about to go on on this thread do so on thread_pool::shared()
+/// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects.
+///            Coroutines without an executor that were about to go on on this thread do so on
+///            thread_pool::shared()
 template <detail::awaitable A>
 detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   detail::thread_blocker end;

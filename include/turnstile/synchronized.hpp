@@ -16,7 +16,8 @@ namespace turnstile {
 template <class T>
 class synchronized;
 
-/// A section_guard that also gives the data: `*g`, `g->member`. As movable, and as empty by default.
+/// A section_guard that also gives the data: `*g`, `g->member`. As movable, and as empty by
+/// default.
 template <class T>
 class synchronized_guard {
  public:
@@ -39,7 +40,8 @@ class synchronized_guard {
 
 /// A value of type T and the section that guards it, in one.
 ///
-/// Members behave as those of critical_section; bodies are called with `T&`, predicates with `const T&`.
+/// Members behave as those of critical_section; bodies are called with `T&`, predicates with `const
+/// T&`.
 template <class T>
 class synchronized {
   template <class Body>

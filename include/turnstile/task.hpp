@@ -1,6 +1,7 @@
 // task.hpp - a coroutine that starts when it is awaited.
 //
-// Behind it: detail/chain_promise.hpp (which sections it holds), detail/transfer.hpp (no stack growth).
+// Behind it: detail/chain_promise.hpp (which sections it holds), detail/transfer.hpp (no stack
+// growth).
 #pragma once
 
 #include <turnstile/detail/chain_promise.hpp>
@@ -22,8 +23,9 @@ namespace detail {
 template <class T>
 class branch;
 
-// Hears that a task has ended which nobody awaits. Called once, on the thread where it ended; the task's
-// frame may be destroyed in the call. What is returned goes on in its stead; null for nothing.
+// Hears that a task has ended which nobody awaits. Called once, on the thread where it ended; the
+// task's frame may be destroyed in the call. What is returned goes on in its stead; null for
+// nothing.
 struct branch_end {
   using call = std::coroutine_handle<> (*)(branch_end&) noexcept;
 
@@ -68,7 +70,8 @@ class task_promise_base : public coroutine_promise {
     start_on(chain, base);
   }
 
-  // To be returned from the await_suspend of `from`, in favour of this coroutine or of who goes on after it.
+  // To be returned from the await_suspend of `from`, in favour of this coroutine or of who goes on
+  // after it.
   std::coroutine_handle<> go_to(std::coroutine_handle<> from, std::coroutine_handle<> to) noexcept {
     return transfer(from, to, node_);  // this may be gone
   }
@@ -122,8 +125,8 @@ class task_promise<void> : public task_promise_base<void> {
 /// Runs on    the awaiting thread until it first suspends, then wherever it is resumed
 /// Resumes    the awaiting coroutine goes on where the task ended, in constant stack
 /// Throws     what the task's body throws, at the co_await
-/// Lifetime   its frame is allocated by the call and freed with the task; a thread keeps some of the frames
-///            that it frees, to give them out again (detail/recycled.hpp)
+/// Lifetime   its frame is allocated by the call and freed with the task; a thread keeps some of
+///            the frames that it frees, to give them out again (detail/recycled.hpp)
 template <class T>
 class [[nodiscard("a task does not start until it is awaited")]] task {
  public:

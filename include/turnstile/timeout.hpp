@@ -20,7 +20,8 @@
 namespace turnstile {
 namespace detail {
 
-// Asks what runs below to stop when its time is over. The one child's end is all there is to wait for.
+// Asks what runs below to stop when its time is over. The one child's end is all there is to wait
+// for.
 //
 // Edges  over is written in the timer's call and read after cancel, which comes after that
 class time_limit : public countdown, private timer {
@@ -93,19 +94,19 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 
 }  // namespace detail
 
-/// Runs `a` and gives what it gives. When `d` is over, `a` is asked to stop: its current_stop_token says
-/// so, and whatever it waits for in the library ends with operation_cancelled. It goes on when `a` has
-/// ended, so what does not wait in the library should look at its token.
+/// Runs `a` and gives what it gives. When `d` is over, `a` is asked to stop: its current_stop_token
+/// says so, and whatever it waits for in the library ends with operation_cancelled. It goes on when
+/// `a` has ended, so what does not wait in the library should look at its token.
 ///
-/// Runs on    the awaiting thread until `a` first suspends; callbacks that were registered with its token
-///            are called on the thread of the library's timers, and should be short
+/// Runs on    the awaiting thread until `a` first suspends; callbacks that were registered with its
+///            token are called on the thread of the library's timers, and should be short
 /// Resumes    where `a` ended
-/// Throws     what `a` throws; deadline_exceeded in place of an operation_cancelled, if the time was over
-///            and the surroundings were not stopped. What comes all the same after that, a value or
-///            another error, is given as it is
+/// Throws     what `a` throws; deadline_exceeded in place of an operation_cancelled, if the time
+///            was over and the surroundings were not stopped. What comes all the same after that, a
+///            value or another error, is given as it is
 /// Cancel     a stop of what surrounds it is passed on to `a`
-/// Lifetime   an rvalue is kept in the awaiting frame; a stop state is allocated, and a frame unless `a` is a
-///            task
+/// Lifetime   an rvalue is kept in the awaiting frame; a stop state is allocated, and a frame
+///            unless `a` is a task
 template <detail::awaitable A, class Rep, class Period>
 auto timeout(A&& a, std::chrono::duration<Rep, Period> d) {
   return detail::timeout_awaiter<A>(std::forward<A>(a), detail::whole_nanoseconds(d));

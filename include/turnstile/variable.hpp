@@ -38,27 +38,27 @@ struct variable_access;
 
 /// A value that is read as a snapshot and written as a whole, each in one atomic step.
 ///
-/// For state that many read and some write, and for counters. Several variables that belong together,
-/// or a read and a write that do, need a critical_section.
+/// For state that many read and some write, and for counters. Several variables that belong
+/// together, or a read and a write that do, need a critical_section.
 ///
-/// Small values (trivially copyable, at most 8 bytes, on x86-64) are part of the variable: no lock, no
-/// allocation. All others are in a block that snapshots share: who writes copies the value if somebody
-/// holds a snapshot of it, and else changes it in place. Assigning never copies.
+/// Small values (trivially copyable, at most 8 bytes, on x86-64) are part of the variable: no lock,
+/// no allocation. All others are in a block that snapshots share: who writes copies the value if
+/// somebody holds a snapshot of it, and else changes it in place. Assigning never copies.
 ///
 /// Threads    every member from any thread; the destructor from one, after all other calls
 /// Order      one order of all writes and reads of a variable
 /// Memory     who reads sees everything that came before the write
 /// Progress   small: lock-free. Others: read never waits for a value that is copied, assigned, or
-///            changed while somebody holds a snapshot of it. A value that nobody holds is changed in
-///            place, without a copy; a read that begins meanwhile waits for that one change, and
+///            changed while somebody holds a snapshot of it. A value that nobody holds is changed
+///            in place, without a copy; a read that begins meanwhile waits for that one change, and
 ///            blocks its thread as long as the function or operator takes. Writers wait for each
 ///            other. A program whose reads must never wait holds a snapshot of the newest value
-/// Claims     inside a body that did not declare it in `uses`, the section held claims it when it is
-///            touched
-/// Throws     exclusive_access_error and device_mismatch_error at the touch, before anything is read or
-///            written; what T and the functions given throw; bad_alloc (never for small values);
-///            std::logic_error if the function that changes a value writes that variable itself, or reads
-///            it while it is large
+/// Claims     inside a body that did not declare it in `uses`, the section held claims it when it
+///            is touched
+/// Throws     exclusive_access_error and device_mismatch_error at the touch, before anything is
+///            read or written; what T and the functions given throw; bad_alloc (never for small
+///            values); std::logic_error if the function that changes a value writes that variable
+///            itself, or reads it while it is large
 /// Lifetime   snapshots may outlive the variable
 template <class T>
 class variable {
@@ -98,12 +98,14 @@ class variable {
     return value_.update([&amount](T& value) { detail::subtract_from(value, amount); });
   }
 
-  /// Changes the value by fn(T&), which must not wait for anything, not in a fiber either: not even read another
-  /// large variable whose function may at the same time read this one. Where T is small, `fn` may be called several
-  /// times, each time on a fresh copy, so it must have no other effect.
+  /// Changes the value by fn(T&), which must not wait for anything, not in a fiber either: not even
+  /// read another large variable whose function may at the same time read this one. Where T is
+  /// small, `fn` may be called several times, each time on a fresh copy, so it must have no other
+  /// effect.
   ///
-  /// Throws     what `fn` throws. Then nothing is written if T is small, or somebody holds a snapshot;
-  ///            a value that nobody holds stays as `fn` has left it, and that counts as a write
+  /// Throws     what `fn` throws. Then nothing is written if T is small, or somebody holds a
+  ///            snapshot; a value that nobody holds stays as `fn` has left it, and that counts as a
+  ///            write
   template <class F>
     requires std::invocable<F&, T&>
   snapshot<T> update(F&& fn) {
@@ -117,8 +119,8 @@ class variable {
     return value_.compare_assign(version, std::move(value));
   }
 
-  /// Calls fn(const T&) on the value at this moment, which stays as it is during the call. Who writes
-  /// meanwhile does not wait for it, and copies.
+  /// Calls fn(const T&) on the value at this moment, which stays as it is during the call. Who
+  /// writes meanwhile does not wait for it, and copies.
   template <std::invocable<const T&> F>
   decltype(auto) with_read_lock(F&& fn) const {
     touch();

@@ -28,7 +28,8 @@ class all_ends : public countdown {
   first_error errors_;
 };
 
-// Prepares `n` children, each with a share of `chain`: getting the first one may throw, and nothing has begun then.
+// Prepares `n` children, each with a share of `chain`: getting the first one may throw, and nothing
+// has begun then.
 inline auto all_below(chain_frame* chain, all_ends& left, std::size_t n) noexcept {
   return [=, &left](auto& c, std::size_t which) -> auto& {
     return c.prepare(left, which, which + 1 == n ? chain : share(chain));
@@ -117,23 +118,24 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 
 }  // namespace detail
 
-/// Starts all of them, in order, and resumes when all have ended. Those that are given as fork(a) may run
-/// at the same time (fork.hpp).
+/// Starts all of them, in order, and resumes when all have ended. Those that are given as fork(a)
+/// may run at the same time (fork.hpp).
 ///
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
-/// Throws     the error that happened first, after all have ended; operation_cancelled only if there is
-///            nothing else
+/// Throws     the error that happened first, after all have ended; operation_cancelled only if
+///            there is nothing else
 /// Cancel     a stop of what surrounds it reaches all of them
-/// Lifetime   rvalues are kept in the awaiting frame, or in an array for a range; one frame is allocated for
-///            each child that is no task
+/// Lifetime   rvalues are kept in the awaiting frame, or in an array for a range; one frame is
+///            allocated for each child that is no task
 template <detail::awaitable... A>
 auto when_all(A&&... a) {
   return detail::all_of<A...>(std::forward<A>(a)...);
 }
 
-/// The same for a range of awaitables, given by value: a vector of the results, or void. A view is kept as long as
-/// they run; of what it shows, elements that say they can be copied are copied, and others moved.
+/// The same for a range of awaitables, given by value: a vector of the results, or void. A view is
+/// kept as long as they run; of what it shows, elements that say they can be copied are copied, and
+/// others moved.
 template <std::ranges::input_range Range>
   requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
 auto when_all(Range range) {

@@ -31,8 +31,8 @@ struct any_result {
 
 namespace detail {
 
-// Asks the others to stop when one ends, and knows which one decides: the first that does not end with
-// a cancellation, for a cancellation follows from something else.
+// Asks the others to stop when one ends, and knows which one decides: the first that does not end
+// with a cancellation, for a cancellation follows from something else.
 //
 // Edges  relaxed: a place only picks one. It is read by the parent, after N1 of child.hpp
 // Proof  test/schedule (when_any); test/stress (control)
@@ -154,29 +154,30 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 
 }  // namespace detail
 
-/// Starts all of them, in order, and resumes when all have ended. When the first one ends, the others are
-/// asked to stop: their current_stop_token says so, and whatever they wait for in the library ends with
-/// operation_cancelled. What does not wait in the library runs to its end, so it should look at its token.
+/// Starts all of them, in order, and resumes when all have ended. When the first one ends, the
+/// others are asked to stop: their current_stop_token says so, and whatever they wait for in the
+/// library ends with operation_cancelled. What does not wait in the library runs to its end, so it
+/// should look at its token.
 ///
-/// The first one to end decides, by its value or its error; only a cancellation leaves that to the next
-/// one, for it follows from something else. What the others give is dropped.
+/// The first one to end decides, by its value or its error; only a cancellation leaves that to the
+/// next one, for it follows from something else. What the others give is dropped.
 ///
-/// Gives      which one, and what it gave: a variant, with monostate for void and reference_wrapper for
-///            references
+/// Gives      which one, and what it gave: a variant, with monostate for void and reference_wrapper
+///            for references
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
 /// Throws     the error of the one that decides; operation_cancelled if all were
 /// Cancel     a stop of what surrounds it is passed on to all of them
-/// Lifetime   rvalues are kept in the awaiting frame; a stop state is allocated, and one frame for each child
-///            that is no task
+/// Lifetime   rvalues are kept in the awaiting frame; a stop state is allocated, and one frame for
+///            each child that is no task
 template <detail::awaitable... A>
   requires(sizeof...(A) != 0)
 auto when_any(A&&... a) {
   return detail::any_of<A...>(std::forward<A>(a)...);
 }
 
-/// The same for a range of awaitables, given by value, as when_all takes one: the value alone, monostate for void. An
-/// empty range: std::invalid_argument.
+/// The same for a range of awaitables, given by value, as when_all takes one: the value alone,
+/// monostate for void. An empty range: std::invalid_argument.
 template <std::ranges::input_range Range>
   requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
 auto when_any(Range range) {

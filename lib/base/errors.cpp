@@ -48,8 +48,8 @@ void print(std::string_view text) noexcept {
   std::fprintf(stderr, "%.*s", static_cast<int>(text.size()), text.data());
 }
 
-// What is about no section, or has no place, says neither. In pieces: what there is to tell may be that there is no
-// memory left.
+// What is about no section, or has no place, says neither. In pieces: what there is to tell may be
+// that there is no memory left.
 void print_line(std::string_view section, std::string_view what, std::string_view of,
                 const std::source_location& where) noexcept {
   flockfile(stderr);

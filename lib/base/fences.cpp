@@ -1,7 +1,7 @@
 // fences.cpp - the heavy one of a pair of fences: the kernel puts a fence into every other thread.
 //
-// Source  asymmetric fences through membarrier(2): the userspace RCU library; std::asymmetric_thread_fence
-//         (P1202)
+// Source  asymmetric fences through membarrier(2): the userspace RCU library;
+//         std::asymmetric_thread_fence (P1202)
 
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/threads.hpp>
@@ -26,8 +26,8 @@ namespace {
 bool announce() noexcept {
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
-// For want of memory it is tried again. What it has announced the kernel refuses no more, unless it was told to
-// meanwhile, by a filter: and then bodies could overlap.
+// For want of memory it is tried again. What it has announced the kernel refuses no more, unless it
+// was told to meanwhile, by a filter: and then bodies could overlap.
 void reach_all() noexcept {
   while (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
     if (errno != ENOMEM) {

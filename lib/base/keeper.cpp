@@ -11,7 +11,8 @@ namespace turnstile::detail {
 
 namespace {
 
-// Of as many threads at the same time; the others keep nothing. Pages that nobody uses take no memory.
+// Of as many threads at the same time; the others keep nothing. Pages that nobody uses take no
+// memory.
 constexpr std::uint16_t most_keepers = 1024;
 
 constinit keeper keepers[most_keepers];

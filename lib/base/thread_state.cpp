@@ -4,8 +4,8 @@
 
 namespace turnstile::detail {
 
-// Used by instructions that here() writes itself, which an optimiser of the whole program does not see: without being
-// told it drops the one, and takes the other for a constant.
+// Used by instructions that here() writes itself, which an optimiser of the whole program does not
+// see: without being told it drops the one, and takes the other for a constant.
 [[gnu::used]] constinit thread_local thread_state this_thread_state;
 [[gnu::used]] moment any_call_may_change_this{};
 

@@ -1,8 +1,8 @@
 // gpu_api.hpp - the functions of a GPU's runtime that the library calls, as a table.
 //
-// One indirect call costs 1 ns, the cheapest of these functions 300. For that, errors can be injected
-// without tricks of the linker, and the core of the library never links the runtime. Every function gives
-// 0 or an error's number, as CUDA counts them, unless it says otherwise.
+// One indirect call costs 1 ns, the cheapest of these functions 300. For that, errors can be
+// injected without tricks of the linker, and the core of the library never links the runtime. Every
+// function gives 0 or an error's number, as CUDA counts them, unless it says otherwise.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,8 @@ struct gpu_api {
   int (*free_async)(void* p, CUstream_st* s);
   int (*launch_host_func)(CUstream_st* s, void (*f)(void*), void* with);
 
-  // The device whose memory `p` points to; below 0 if any device and the host may use it or it is not known.
+  // The device whose memory `p` points to; below 0 if any device and the host may use it or it is
+  // not known.
   int (*device_of_pointer)(const void* p, int* device);
   int (*exchange_capture_mode)(int* mode);
   int (*peek_at_last_error)();

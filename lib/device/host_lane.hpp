@@ -1,18 +1,20 @@
-// host_lane.hpp - a stream of the host device: pieces of work that an executor does one after the other.
+// host_lane.hpp - a stream of the host device: pieces of work that an executor does one after the
+// other.
 //
 // Shape     resting --give----> busy       the first piece: the lane is posted, as a job
 //           busy    --job-----> busy       done so many pieces: posted again, for others want the thread too
 //           busy    --a wait--> busy       nobody runs it; whoever reaches that point posts it again
 //           busy    --job-----> resting    there are no pieces left
 //
-//           The list and the state are under one lock. What a piece threw is kept until the next point,
-//           by whoever runs the lane.
-//           A polled lane does not tell those that wait for a point, but puts it by; the engine finds it.
+//           The list and the state are under one lock. What a piece threw is kept until the next
+//           point, by whoever runs the lane.
+//           A polled lane does not tell those that wait for a point, but puts it by; the engine
+//           finds it.
 //
 // Progress  giving takes the lock for a list splice. Nobody waits for a piece under the lock.
 //
-// Dangers   The lane keeps itself while it is busy, and while the engine has it. After a wait has been
-//           added the lane may run on another thread, and end.
+// Dangers   The lane keeps itself while it is busy, and while the engine has it. After a wait has
+//           been added the lane may run on another thread, and end.
 //
 // Proof     test/device, on both kinds of lanes
 #pragma once

@@ -1,8 +1,9 @@
-// watch.cpp - looking seldom while others look, more often when nobody does, and not at all when nothing is
-// pending.
+// watch.cpp - looking seldom while others look, more often when nobody does, and not at all when
+// nothing is pending.
 //
-// Two threads. The one that blocks in the driver can do nothing else meanwhile, and nobody can call it
-// back; so it does that only, and the watch is there for what comes then. The process does not wait for it.
+// Two threads. The one that blocks in the driver can do nothing else meanwhile, and nobody can call
+// it back; so it does that only, and the watch is there for what comes then. The process does not
+// wait for it.
 
 #include "device/watch.hpp"
 
@@ -91,8 +92,8 @@ class watch {
     }
   }
 
-  // Blocks another thread in the driver, and rests until that is over or more is pending. False: there are
-  // several lanes, or the one there is has no such call.
+  // Blocks another thread in the driver, and rests until that is over or more is pending. False:
+  // there are several lanes, or the one there is has no such call.
   bool block_for_one() noexcept {
     // Counted first: who comes after that ends the rest (E2).
     const std::uint32_t lanes = engine_.lanes_ever();

@@ -3,8 +3,8 @@
 
 namespace turnstile::detail {
 
-// Something is pending now: it looks from now on, if it did not. Starts the thread at first; without one,
-// only workers look. At the end of the process, when it is over, nothing.
+// Something is pending now: it looks from now on, if it did not. Starts the thread at first;
+// without one, only workers look. At the end of the process, when it is over, nothing.
 void wake_watch() noexcept;
 
 }  // namespace turnstile::detail

@@ -1,8 +1,8 @@
 // fork_stack.hpp - what a worker has forked: it takes the newest, and thieves take the oldest.
 //
 // Shape     bottom and top count forks; slots[n mod 256] for top <= n < bottom are full.
-//           The owner stores to bottom: one more to push, one less to take. Who takes from the top moves top up:
-//           thieves, and the owner if it takes the last one.
+//           The owner stores to bottom: one more to push, one less to take. Who takes from the top
+//           moves top up: thieves, and the owner if it takes the last one.
 //
 //             top <= n < bottom - 1   the owner takes it without asking, when those above are gone
 //             n == bottom - 1 == top  the last one: whoever moves top has it
@@ -12,14 +12,14 @@
 //               the thief sees the slot and what was posted with the fork
 //           F2  return   top.CAS(release) in steal -> top.load(acquire) in push
 //               the owner may write the slot again: it was read before the CAS
-//           F3  newest   bottom.exchange(seq_cst), then top.load(seq_cst) in take; top.load(seq_cst),
-//               then bottom.load(seq_cst) in steal. All four are in one order: a thief that has seen top
-//               where the owner takes looked after the owner, who saw it below, and so sees its bottom. So
-//               what the owner takes without asking no thief takes. The owner's CAS is relaxed, for its look
-//               comes before, and is in that order.
-//           Q3  of run_queue.hpp: the exchange in push, then the sleepers' word; a worker going to sleep:
-//               its RMW on that word, then bottom.load(seq_cst) in looks_empty. What the owner hides
-//               by looking is the fork that it takes, or a thief does
+//           F3  newest   bottom.exchange(seq_cst), then top.load(seq_cst) in take;
+//               top.load(seq_cst), then bottom.load(seq_cst) in steal. All four are in one order: a
+//               thief that has seen top where the owner takes looked after the owner, who saw it
+//               below, and so sees its bottom. So what the owner takes without asking no thief
+//               takes. The owner's CAS is relaxed, for its look comes before, and is in that order.
+//           Q3  of run_queue.hpp: the exchange in push, then the sleepers' word; a worker going to
+//               sleep: its RMW on that word, then bottom.load(seq_cst) in looks_empty. What the
+//               owner hides by looking is the fork that it takes, or a thief does
 //
 // Progress  push and take wait-free; steal lock-free: a failed CAS means that another one has it.
 //
@@ -29,9 +29,9 @@
 //
 // Proof     test/schedule (fork_stack, pool), model parking; test/executor, test/stress
 //
-// Source    Chase and Lev, Dynamic circular work-stealing deque (SPAA 2005); its orders after Le, Pop, Cohen
-//           and Zappa Nardelli (PPoPP 2013). Ours: it does not grow, and orders are on the operations
-//           instead of fences, for the thread sanitizer and for Q3.
+// Source    Chase and Lev, Dynamic circular work-stealing deque (SPAA 2005); its orders after Le,
+//           Pop, Cohen and Zappa Nardelli (PPoPP 2013). Ours: it does not grow, and orders are on
+//           the operations instead of fences, for the thread sanitizer and for Q3.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

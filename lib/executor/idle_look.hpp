@@ -1,4 +1,5 @@
-// idle_look.hpp - what workers look at that have nothing else to do: whether a device has got somewhere.
+// idle_look.hpp - what workers look at that have nothing else to do: whether a device has got
+// somewhere.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

@@ -1,12 +1,13 @@
-// injector.hpp - jobs that come to a pool from outside, and what does not fit into a worker's queue.
+// injector.hpp - jobs that come to a pool from outside, and what does not fit into a worker's
+// queue.
 //
-// A locked list: the lock is taken for the length of a splice, by posts from outside the pool and by
-// workers that have run out of their own jobs. size_ can be read without it; it is part of the pool's
-// agreement on sleeping (run_queue.hpp, Q3).
+// A locked list: the lock is taken for the length of a splice, by posts from outside the pool and
+// by workers that have run out of their own jobs. size_ can be read without it; it is part of the
+// pool's agreement on sleeping (run_queue.hpp, Q3).
 //
-// Dangers  A job may end the pool's life as soon as it can be taken, and a poster from outside is not
-//          joined by the pool. So the wake-up happens under the lock too, and unlocking is the last
-//          touch.
+// Dangers  A job may end the pool's life as soon as it can be taken, and a poster from outside is
+//          not joined by the pool. So the wake-up happens under the lock too, and unlocking is the
+//          last touch.
 #pragma once
 
 #include "executor/sleepers.hpp"

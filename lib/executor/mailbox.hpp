@@ -7,7 +7,8 @@
 //
 // Edges     M1  push    CAS(seq_cst) in push -> exchange(acquire) in take: what was posted with the
 //               jobs. Pushes are RMWs, so one acquire covers the whole chain.
-//           Q3 of run_queue.hpp: the CAS, then the sleepers' word; a worker going to sleep: its RMW on
+//           Q3 of run_queue.hpp: the CAS, then the sleepers' word; a worker going to sleep: its RMW
+//           on
 //               that word, then newest.load(seq_cst) in looks_empty
 //
 // Progress  push lock-free, take wait-free but for turning round what it took.

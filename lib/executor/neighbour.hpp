@@ -1,13 +1,15 @@
 // neighbour.hpp - how one worker sees another: should it take some of what waits there?
 //
-// A coroutine that never has to queue stays on its worker, and workers that always have jobs never search. So each
-// looks at the others now and then, and takes
-//   half of what is queued at one that stands still, its mail and a fork: the system has taken its core away, or
-//   its job is long;
-//   half of what it has had too much for a while, from one that is calm (pace.hpp): for a short while, if nothing at all
-//   waits here. Who has stood still itself, and has lost what waited there to the others, takes that at once.
-// While a section has a long line, queues run empty and fill again within some 100 us. What has been there all the
-// while is what counts: without that, coroutines move all the time (bench/tried.md).
+// A coroutine that never has to queue stays on its worker, and workers that always have jobs never
+// search. So each looks at the others now and then, and takes
+//   half of what is queued at one that stands still, its mail and a fork: the system has taken its
+//   core away, or its job is long;
+//   half of what it has had too much for a while, from one that is calm (pace.hpp): for a short
+//   while, if nothing at all waits here. Who has stood still itself, and has lost what waited there
+//   to the others, takes that at once.
+// While a section has a long line, queues run empty and fill again within some 100 us. What has
+// been there all the while is what counts: without that, coroutines move all the time
+// (bench/tried.md).
 #pragma once
 
 #include "executor/pace.hpp"
@@ -21,9 +23,9 @@
 
 namespace turnstile::detail {
 
-// Says when to look: every so many jobs and bodies, as many as last about 100 us. The clock is read only then. Jobs alone
-// would not do: one of those that a drain has handed back lasts some 100 ns, and one turn of a coroutine that is alone
-// as long as 32 of them.
+// Says when to look: every so many jobs and bodies, as many as last about 100 us. The clock is read
+// only then. Jobs alone would not do: one of those that a drain has handed back lasts some 100 ns,
+// and one turn of a coroutine that is alone as long as 32 of them.
 class now_and_then {
  public:
   // What the worker has begun and run so far; both wrap.
@@ -55,11 +57,12 @@ class now_and_then {
   steady_clock::time_point last_{};
 };
 
-// Whether a worker makes up for having stood still. Asked each time that it looks at some of the others.
+// Whether a worker makes up for having stood still. Asked each time that it looks at some of the
+// others.
 class making_up {
  public:
-  // `to_see_all`: in so many looks it sees each of them. It does in twice as many, for in the first one it begins to
-  // judge their pace.
+  // `to_see_all`: in so many looks it sees each of them. It does in twice as many, for in the first
+  // one it begins to judge their pace.
   void note_look(std::uint32_t to_see_all, steady_clock::time_point now) noexcept {
     if (last_ != steady_clock::time_point{} && now - last_ >= late) {
       left_ = std::max(4u, 2 * to_see_all);
@@ -71,7 +74,8 @@ class making_up {
   bool is_on() const noexcept { return left_ != 0; }
 
  private:
-  // Who has not looked for so long has stood still, or its jobs are so long that moving others costs nothing.
+  // Who has not looked for so long has stood still, or its jobs are so long that moving others
+  // costs nothing.
   static constexpr std::chrono::microseconds late{500};
 
   std::uint32_t left_ = 0;  // looks
@@ -82,7 +86,8 @@ class neighbour {
  public:
   pace pace_there;
 
-  // How many of the jobs `there` should come here, where `here` are. At once: of a surplus that is no older, too.
+  // How many of the jobs `there` should come here, where `here` are. At once: of a surplus that is
+  // no older, too.
   std::size_t share(std::uint32_t jobs_begun, const work_done& work, std::size_t there,
                     std::size_t here, bool at_once, steady_clock::time_point now) noexcept {
     note_done(jobs_begun + work.requests, now);

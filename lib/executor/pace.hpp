@@ -1,18 +1,20 @@
 // pace.hpp - how fast bodies of sections run on a thread: is there work between them worth sharing?
 //
-// A thread whose coroutines do little but run bodies is brisk: no more than 200 ns a request beside serving. What it
-// serves for others then stays with it, and other workers leave it alone, because a coroutine that runs
-// elsewhere would bring the section's lines over and wait for its turn there, at several times the
-// cost (bench/counter and lines against bench/think; bench/tried.md). What serving takes is the section's own
-// time, which no second thread makes shorter; but of bodies longer than 2 us, which are handed back one by one, that
-// cost is a small part, and what else waits for the thread would wait long.
+// A thread whose coroutines do little but run bodies is brisk: no more than 200 ns a request beside
+// serving. What it serves for others then stays with it, and other workers leave it alone, because
+// a coroutine that runs elsewhere would bring the section's lines over and wait for its turn there,
+// at several times the cost (bench/counter and lines against bench/think; bench/tried.md). What
+// serving takes is the section's own time, which no second thread makes shorter; but of bodies
+// longer than 2 us, which are handed back one by one, that cost is a small part, and what else
+// waits for the thread would wait long.
 //
-// Coroutines that could be brisk on one thread need not look like it on two. What each serves goes back to the other,
-// where it asks again, and each request comes over from there, in a line that never ends: that takes 100 to 300 ns, and
-// where a line takes 150 ns from core to core up to 1000. Who does nothing but serve cannot be judged at all. So a
-// thread takes itself for brisk now and then, for as long as it takes to bring a thousand coroutines over and to run
-// each of them once there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what it
-// has; the more often in vain, the longer until it tries again.
+// Coroutines that could be brisk on one thread need not look like it on two. What each serves goes
+// back to the other, where it asks again, and each request comes over from there, in a line that
+// never ends: that takes 100 to 300 ns, and where a line takes 150 ns from core to core up to 1000.
+// Who does nothing but serve cannot be judged at all. So a thread takes itself for brisk now and
+// then, for as long as it takes to bring a thousand coroutines over and to run each of them once
+// there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what
+// it has; the more often in vain, the longer until it tries again.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
@@ -31,8 +33,8 @@ struct work_done {
   std::uint32_t served = 0;  // bodies; known to the thread itself
 };
 
-// Of those that were made here, or nearly: bodies that wait, and guards, count again where they end. A thread that
-// serves others sees nothing of what they do in between.
+// Of those that were made here, or nearly: bodies that wait, and guards, count again where they
+// end. A thread that serves others sees nothing of what they do in between.
 inline work_done asked_here(const thread_state& t = here()) noexcept {
   return {t.bodies() - t.served + t.to_be_served, t.serving_ns, t.served};
 }
@@ -94,7 +96,8 @@ class pace {
   }
   steady_clock::time_point trial_ends() const noexcept { return trial_ends_; }
 
-  // For what takes less time than a look at the clock: as it was up to 15 times ago, however long that is.
+  // For what takes less time than a look at the clock: as it was up to 15 times ago, however long
+  // that is.
   bool look_seldom() noexcept {
     return ++times_ % 16 == 0 ? look(asked_here(), steady_clock::now()) : brisk_;
   }

@@ -6,13 +6,13 @@
 // Edges     Q1  append  tail.exchange in append and take_from, tail.store(release) in steal_from ->
 //                       tail.load(acquire) in steal_from, take_from
 //               the taker sees the slot and what was posted with the job
-//           Q2  return  head.CAS(release) in take, steal_from, take_from -> head.load(acquire) in room
-//               the owner may write the slot again: it was read before the CAS
-//           Q3  wake    tail.exchange(seq_cst) in append, take_from, then the sleepers' word load(seq_cst);
-//               a worker going to sleep: RMW(seq_cst) on that word, then tail.load(seq_cst) in
-//               looks_empty. All four are in one order, so not both can miss the other. That
-//               covers posting. Who moves jobs from one place to another hides them for a moment,
-//               so it wakes somebody too if it leaves any behind.
+//           Q2  return  head.CAS(release) in take, steal_from, take_from -> head.load(acquire) in
+//               room the owner may write the slot again: it was read before the CAS
+//           Q3  wake    tail.exchange(seq_cst) in append, take_from, then the sleepers' word
+//               load(seq_cst); a worker going to sleep: RMW(seq_cst) on that word, then
+//               tail.load(seq_cst) in looks_empty. All four are in one order, so not both can miss
+//               the other. That covers posting. Who moves jobs from one place to another hides them
+//               for a moment, so it wakes somebody too if it leaves any behind.
 //
 // Progress  append wait-free; take, steal_from and take_from lock-free: a failed CAS means that
 //           another thread took something.
@@ -68,7 +68,8 @@ class run_queue {
   // Owner of an empty queue: takes half of another's, and gives the first one.
   job* steal_from(run_queue& victim) noexcept;
 
-  // Owner: appends another's oldest to its own, at most so many, and no more than there is room for.
+  // Owner: appends another's oldest to its own, at most so many, and no more than there is room
+  // for.
   void take_from(run_queue& victim, std::uint32_t most) noexcept;
 
   // Hints, for who may only look.

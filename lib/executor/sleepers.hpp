@@ -8,24 +8,26 @@
 //             (s, 0)   --wake_one----->   (s-1, 1)     by whoever posted; one token for the sleeper
 //             (s, n)   --get_up------->   (s-1, n+1)   the look was not in vain
 //
-//           Who is woken is not said: a token goes to any sleeper. One that gets up by itself takes a
-//           place in `sleeping`; if wake_one was faster there is a token for it instead. At the end there
-//           are tokens for everybody, so who lies down too late for a wake-up does not sleep.
+//           Who is woken is not said: a token goes to any sleeper. One that gets up by itself takes
+//           a place in `sleeping`; if wake_one was faster there is a token for it instead. At the
+//           end there are tokens for everybody, so who lies down too late for a wake-up does not
+//           sleep.
 //
-// Edges     Q3 of run_queue.hpp: posting, then word.load(seq_cst) in wake_one; lie_down RMW(seq_cst),
-//           then the queues' seq_cst loads. Likewise found: RMW(seq_cst), then the same loads, so
-//           that a post which relied on a searcher is not left behind.
-//           Stop of a pool: stopping, then word.load(seq_cst) in wake_one; lie_down RMW(seq_cst), then the
-//           load of stopping. One is enough, for whoever lies down last sees it and ends the pool.
-//           End of a pool: all_lie RMW(release) -> CAS(acquire) in get_up and wake_one, and from wake_one
-//           on through tokens. Whoever takes a job has got up before: either all_lie sees that, or
-//           the look before all_lie came before the job was taken, and saw it.
+// Edges     Q3 of run_queue.hpp: posting, then word.load(seq_cst) in wake_one; lie_down
+//           RMW(seq_cst), then the queues' seq_cst loads. Likewise found: RMW(seq_cst), then the
+//           same loads, so that a post which relied on a searcher is not left behind.
+//           Stop of a pool: stopping, then word.load(seq_cst) in wake_one; lie_down RMW(seq_cst),
+//           then the load of stopping. One is enough, for whoever lies down last sees it and ends
+//           the pool.
+//           End of a pool: all_lie RMW(release) -> CAS(acquire) in get_up and wake_one, and from
+//           wake_one on through tokens. Whoever takes a job has got up before: either all_lie sees
+//           that, or the look before all_lie came before the job was taken, and saw it.
 //           tokens: written with seq_cst, because notify looks whether anybody waits.
 //           Everything else only counts and is relaxed.
 //
-// Progress  wake_one is lock-free; sleep blocks its thread, by design. A searcher may nap beside a brisk
-//           worker (pace.hpp), for 200 us, times those who nap where threads are more than cores (16 at
-//           most); a post that relies on it waits as long, at most once a worker.
+// Progress  wake_one is lock-free; sleep blocks its thread, by design. A searcher may nap beside a
+//           brisk worker (pace.hpp), for 200 us, times those who nap where threads are more than
+//           cores (16 at most); a post that relies on it waits as long, at most once a worker.
 //
 // Proof     test/schedule (pool), model parking; test/executor; an idle pool
 //           uses no processor time (test/path)

@@ -1,4 +1,5 @@
-// thread_pool.cpp - workers that run their own forks and jobs, then those from outside, then each other's.
+// thread_pool.cpp - workers that run their own forks and jobs, then those from outside, then each
+// other's.
 
 #include "executor/even_out.hpp"
 #include "executor/hand_back.hpp"
@@ -29,9 +30,9 @@ namespace detail {
 
 namespace {
 
-// Jobs from outside are looked at after so many of a worker's own, so that they cannot starve; the number
-// is tokio's. Half-way between, those of its own that are no forks; and after so many of these looks the oldest
-// fork, which is the largest one, and would come last.
+// Jobs from outside are looked at after so many of a worker's own, so that they cannot starve; the
+// number is tokio's. Half-way between, those of its own that are no forks; and after so many of
+// these looks the oldest fork, which is the largest one, and would come last.
 constexpr std::uint32_t own_jobs_at_a_stretch = limit(61u, 3u);
 constexpr std::uint32_t stretches_to_the_oldest = limit(61u, 2u);
 
@@ -55,8 +56,8 @@ bool spin_for(const worker& w, std::chrono::nanoseconds time) noexcept {
   return true;
 }
 
-// How long a worker that has nothing to do looks at devices, before it leaves that to their own thread, and
-// how much of that without letting others have the core.
+// How long a worker that has nothing to do looks at devices, before it leaves that to their own
+// thread, and how much of that without letting others have the core.
 constexpr std::chrono::microseconds longest_look = 200us;
 constexpr std::chrono::microseconds longest_spin = 50us;
 
@@ -65,8 +66,8 @@ idle_look devices() noexcept {
   return look == nullptr ? idle_look::nothing : look();
 }
 
-// Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer, and does not get one if it
-// has mail meanwhile: then it has something better to do.
+// Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer, and does
+// not get one if it has mail meanwhile: then it has something better to do.
 bool worth_helping(worker& thief, const worker& w) noexcept {
   const auto now = steady_clock::now();
   if (w.tries(now)) return false;
@@ -191,7 +192,8 @@ class pool_core {
     return oldest ? w.forks.steal() : own_job(w);
   }
 
-  // Asked at the end of each turn of a coroutine that need not suspend. False: nobody else waits here.
+  // Asked at the end of each turn of a coroutine that need not suspend. False: nobody else waits
+  // here.
   bool ends_turn(worker& w) noexcept {
     if (!w.has_backlog() && injector_.size() == 0 && !gets_others_jobs(w)) return false;
     thread_state& t = here();
@@ -216,15 +218,16 @@ class pool_core {
     return true;
   }
 
-  // Other than a fork. One piece of mail that is kept runs now, or something that all could see before.
+  // Other than a fork. One piece of mail that is kept runs now, or something that all could see
+  // before.
   job* own_job(worker& w) noexcept {
     if (w.mail.has_any()) keep_mail(w, w.mail.take());
     if (job* const j = w.queue.take()) return j;
     return from_overflow(w, w);
   }
 
-  // Moving jobs hides them for a moment, and who looked just then has gone to sleep. So whoever leaves
-  // some behind wakes somebody, as if they were new.
+  // Moving jobs hides them for a moment, and who looked just then has gone to sleep. So whoever
+  // leaves some behind wakes somebody, as if they were new.
   void keep_mail(worker& w, const mailbox::chain& mail) noexcept {
     if (mail.n == 0) return;
     w.keep(mail.first, mail.last, mail.n, sleepers_);
@@ -245,8 +248,8 @@ class pool_core {
     return first_of(w, from.overflow.take(std::min<std::size_t>(half, run_queue::capacity / 2)));
   }
 
-  // The oldest job from outside; a fair share of the others goes into the worker's own queue, but not
-  // ahead of its own that wait for room there.
+  // The oldest job from outside; a fair share of the others goes into the worker's own queue, but
+  // not ahead of its own that wait for room there.
   job* from_outside(worker& w) noexcept {
     const bool full = w.overflow.size() != 0;
     const std::size_t share = full ? 1 : injector_.size() / workers_.size() + 1;
@@ -305,7 +308,8 @@ class pool_core {
     }
   }
 
-  // Who has nothing left to do may be handed something, and lie down beside it: then another one is woken, and helps.
+  // Who has nothing left to do may be handed something, and lie down beside it: then another one is
+  // woken, and helps.
   static void end_trial(worker& w) noexcept {
     here().tries_until_ns = 0;
     w.note_work(here());
@@ -333,7 +337,8 @@ class pool_core {
     return own_job(w);  // which may have come at the last look
   }
 
-  // Where threads are more than cores, waking up takes the core from somebody: who naps takes turns to look.
+  // Where threads are more than cores, waking up takes the core from somebody: who naps takes turns
+  // to look.
   void take_nap(std::chrono::microseconds nap) noexcept {
     const std::uint32_t napping = napping_.fetch_add(1, relaxed) + 1;
     sleep_for(has_too_few_cores_ ? nap * std::min(napping, longest_round) : nap);

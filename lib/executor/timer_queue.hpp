@@ -4,30 +4,34 @@
 //             not waiting --add----> waiting     by who starts it
 //             waiting --take-------> not waiting, called = the timer   by who makes calls
 //             waiting --remove-----> not waiting                       by who cancels it
-//           called = null --take--> timer --its call is over--> null. One at a time: who makes calls
-//           has `turn`, the library's thread (timer_thread.cpp) or who moves a manual_clock.
-//           alarm = when the library's thread looks again, at the latest. Who starts an earlier timer
-//           wakes it; while it looks, alarm is before all times, and nobody does. With a manual_clock
-//           it has nothing to do.
+//           called = null --take--> timer --its call is over--> null. One at a time: who makes
+//           calls has `turn`, the library's thread (timer_thread.cpp) or who moves a manual_clock.
+//           alarm = when the library's thread looks again, at the latest. Who starts an earlier
+//           timer wakes it; while it looks, alarm is before all times, and nobody does. With a
+//           manual_clock it has nothing to do.
 //           by_hand = the manual_clock's time, or `none`
 //
-// Edges     T1  called.exchange(seq_cst) in call -> called.load(acquire) in remove: the call is over, and
-//               with it its last touch of the timer. Seq_cst because notify looks whether anybody waits.
-//               The same thread's store(release) of the next timer in take may be what is seen instead
-//           A timer leaves the heap once, under the lock, so either it is called or remove says true.
+// Edges     T1  called.exchange(seq_cst) in call -> called.load(acquire) in remove: the call is
+//               over, and with it its last touch of the timer. Seq_cst because notify looks whether
+//               anybody waits.
+//               The same thread's store(release) of the next timer in take may be what is seen
+//               instead
+//           A timer leaves the heap once, under the lock, so either it is called or remove says
+//           true.
 //           `called` is set under that lock: who finds that the timer does not wait any more finds
 //           it there, or the call is over.
 //           by_hand is relaxed: a number, changed under the lock; it publishes nothing.
 //
-// Progress  add, remove and take block a thread for the length of a heap's step. remove may wait for a
-//           call, which is short. With no timer due the library's thread sleeps.
+// Progress  add, remove and take block a thread for the length of a heap's step. remove may wait
+//           for a call, which is short. With no timer due the library's thread sleeps.
 //
-// Dangers   A call may end its timer's life, so `called` is only compared. A new timer in the same place
-//           that has not been called waits in the heap, so that its cancel does not look at `called`;
-//           and it is not called before this call is over.
-//           On the thread that makes the call (thread_state::calls) cancel must not wait for it, nor a
-//           start for its turn.
-//           The process may end, and its static objects, while timers wait: this is never destroyed.
+// Dangers   A call may end its timer's life, so `called` is only compared. A new timer in the same
+//           place that has not been called waits in the heap, so that its cancel does not look at
+//           `called`; and it is not called before this call is over.
+//           On the thread that makes the call (thread_state::calls) cancel must not wait for it,
+//           nor a start for its turn.
+//           The process may end, and its static objects, while timers wait: this is never
+//           destroyed.
 //
 // Proof     test/schedule (timers), test/executor (timers, manual_clock), test/stress (timers)
 #pragma once
@@ -73,8 +77,8 @@ class timer_queue {
  private:
   enum class clock : std::uint8_t { steady, by_hand };
 
-  // The coarse clock is a tick of the kernel behind, 10 ms or less, and a few of them where the core that moves it on
-  // stands still.
+  // The coarse clock is a tick of the kernel behind, 10 ms or less, and a few of them where the
+  // core that moves it on stands still.
   static constexpr std::chrono::seconds surely_far{1};
   static constexpr time_point::rep none = time_point::min().time_since_epoch().count();
 

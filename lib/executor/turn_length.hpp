@@ -1,12 +1,14 @@
-// turn_length.hpp - how many bodies a coroutine that need not suspend runs before others have its worker.
+// turn_length.hpp - how many bodies a coroutine that need not suspend runs before others have its
+// worker.
 //
-// As many as a drain's budget, if they and what lies between them are over within 8 us; where that takes longer,
-// fewer. Of 32 coroutines on a worker each waits for the turns of the other 31: with a microsecond of work beside each
-// body, turns of 32 bodies are 2 ms of waiting (bench/tried.md).
+// As many as a drain's budget, if they and what lies between them are over within 8 us; where that
+// takes longer, fewer. Of 32 coroutines on a worker each waits for the turns of the other 31: with
+// a microsecond of work beside each body, turns of 32 bodies are 2 ms of waiting (bench/tried.md).
 //
-// What is measured is a job from its start to the end of a turn, by the bodies that were run meanwhile. The clock costs
-// as much as five short bodies. So a turn that ends unmeasured has the next few jobs looked at, one of which may be its
-// like; and where turns are far from too long, only who calls `watch` has, now and then.
+// What is measured is a job from its start to the end of a turn, by the bodies that were run
+// meanwhile. The clock costs as much as five short bodies. So a turn that ends unmeasured has the
+// next few jobs looked at, one of which may be its like; and where turns are far from too long,
+// only who calls `watch` has, now and then.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>

@@ -1,6 +1,7 @@
 // worker.hpp - one thread of a pool: what waits there, and what the others see of it.
 //
-// Its own thread does what nothing else is said of; the others look, and take from the queues as those allow.
+// Its own thread does what nothing else is said of; the others look, and take from the queues as
+// those allow.
 #pragma once
 
 #include "executor/fork_stack.hpp"
@@ -40,8 +41,9 @@ struct worker {
   mailbox mail;
   // Jobs begun here. Relaxed: the others judge by it, and by the following.
   atomic<std::uint32_t> tick{0};
-  // As of the end of the last job, or of a while of serving. The others see bodies, whoever asked for them,
-  // of the time to serve them what this worker has found to be brisk itself, and until when it tries to be.
+  // As of the end of the last job, or of a while of serving. The others see bodies, whoever asked
+  // for them, of the time to serve them what this worker has found to be brisk itself, and until
+  // when it tries to be.
   atomic<std::uint32_t> bodies{0};
   atomic<std::uint64_t> brisk_serving_ns{0};
   atomic<std::int64_t> tries_until_ns{0};

@@ -70,7 +70,8 @@ delegated_mutex::~delegated_mutex() {
 void delegated_mutex::lock() {
   fiber_core* const f = detail::here().fiber;
   if (f == nullptr) {
-    // Who holds others waits, if it has to, in an order that is looked at; what is only tried is not.
+    // Who holds others waits, if it has to, in an order that is looked at; what is only tried is
+    // not.
     std::optional<section_guard> at_once;
     if (!detail::may_hold_sections(detail::here().chain)) at_once = section_->try_lock(where_);
     hold(at_once ? std::move(*at_once) : sync_wait(section_->lock({}, where_)));

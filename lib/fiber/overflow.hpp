@@ -1,9 +1,9 @@
 // overflow.hpp - saying that a fiber's stack was too small, instead of a mere segmentation fault.
 //
-// The first fiber of the process installs a handler of SIGSEGV, if nobody has one, and each thread that
-// runs fibers gets a small stack for it. A fault in the guard below a fiber's stack prints one line
-// with the fiber's name, its size and where it was spawned; then, as with any other fault, the process
-// ends the way it would have without the handler. Sanitizers report overflows themselves.
+// The first fiber of the process installs a handler of SIGSEGV, if nobody has one, and each thread
+// that runs fibers gets a small stack for it. A fault in the guard below a fiber's stack prints one
+// line with the fiber's name, its size and where it was spawned; then, as with any other fault, the
+// process ends the way it would have without the handler. Sanitizers report overflows themselves.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>

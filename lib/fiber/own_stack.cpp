@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::uint64_t untouched = 0x746f7563686d6524;  // in the lowest word of what has no guard
 
-// Stacks begin at different lines of their topmost page. If all began at the same one, those that wait
-// would compete for the same few places in the caches, which are chosen by these bits of the address.
+// Stacks begin at different lines of their topmost page. If all began at the same one, those that
+// wait would compete for the same few places in the caches, which are chosen by these bits of the
+// address.
 std::byte* place_in(const stack_memory& m) noexcept {
   constexpr std::size_t apart = 192;
   const auto page =

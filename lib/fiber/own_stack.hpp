@@ -1,9 +1,10 @@
-// own_stack.hpp - a stack that a function runs on, which can be left in the middle and entered again, on
-// any thread.
+// own_stack.hpp - a stack that a function runs on, which can be left in the middle and entered
+// again, on any thread.
 //
-// Dangers  enter returns on the thread that called it, leave perhaps on another one: after it, whatever
-//          a function knew of its thread is another thread's. So what belongs to a thread and not to a
-//          stack, exceptions and the rounding of numbers, is changed over in enter only.
+// Dangers  enter returns on the thread that called it, leave perhaps on another one: after it,
+//          whatever a function knew of its thread is another thread's. So what belongs to a thread
+//          and not to a stack, exceptions and the rounding of numbers, is changed over in enter
+//          only.
 #pragma once
 
 #include "fiber/stack_pool.hpp"
@@ -36,7 +37,8 @@ class own_stack {
  public:
   using function = void (*)(void*) noexcept;
 
-  // `f(arg)` runs when it is entered first. It lies at the top of the stack itself. Throws bad_alloc.
+  // `f(arg)` runs when it is entered first. It lies at the top of the stack itself. Throws
+  // bad_alloc.
   static own_stack* make(std::size_t size, function f, void* arg);
   void end() noexcept;
   own_stack(const own_stack&) = delete;

@@ -1,8 +1,9 @@
 // switch.hpp - from one stack to another.
 //
-// On x86-64 it is written here, to be inlined: what is saved is what the compiler keeps in registers at
-// that place, and calls and returns stay in step for the core's return predictor. jump_fcontext is a
-// call that ends in a jump: after it, all returns up to the scheduler are mispredicted (figures: README.md).
+// On x86-64 it is written here, to be inlined: what is saved is what the compiler keeps in
+// registers at that place, and calls and returns stay in step for the core's return predictor.
+// jump_fcontext is a call that ends in a jump: after it, all returns up to the scheduler are
+// mispredicted (figures: README.md).
 // Elsewhere, and in builds with a sanitizer, Boost.Context does it.
 #pragma once
 
@@ -24,8 +25,8 @@ namespace turnstile::detail {
 // Where a stack was left: all else lies on it.
 using stack_place = void*;
 
-// What a function that begins on a new stack is given: where the stack was entered from, and what the
-// first switch passed.
+// What a function that begins on a new stack is given: where the stack was entered from, and what
+// the first switch passed.
 using stack_begin = void (*)(stack_place from, void* passed);
 
 #if TURNSTILE_SWITCH_BY_HAND
@@ -39,7 +40,8 @@ using stack_begin = void (*)(stack_place from, void* passed);
 #define TURNSTILE_CLOBBERS_OF_AVX512
 #endif
 
-// Goes to `to`, and gives where from it was come back. `passed` reaches a function that begins there.
+// Goes to `to`, and gives where from it was come back. `passed` reaches a function that begins
+// there.
 [[gnu::always_inline]] inline stack_place switch_to(stack_place to, void* passed) noexcept {
   // rdi, rsi: the arguments of a stack_begin. The red zone below rsp may be in use.
   asm volatile(

@@ -14,8 +14,8 @@ bool claimed_by_address(const void* address, const section_core& s, bool exclusi
 // Null if there is none.
 const resource_identity* find_address(const void* address);
 const resource_identity& make_address(const void* address);
-// Nobody claims it, and its `rest` is gone: its destructor, which may run at any time from now on and
-// on any thread, takes no lock.
+// Nobody claims it, and its `rest` is gone: its destructor, which may run at any time from now on
+// and on any thread, takes no lock.
 void forget_address(const void* address) noexcept;
 
 // In claims.cpp: what claimed_by_address asks about what it finds.

@@ -1,9 +1,9 @@
-// cds_maps.cpp - identities of plain addresses, and shared names, in maps of libcds. The only file that
-// knows libcds' collector.
+// cds_maps.cpp - identities of plain addresses, and shared names, in maps of libcds. The only file
+// that knows libcds' collector.
 //
-// Look-ups take no lock: what is taken out of a map is destroyed when nobody is looking at it any more
-// (dynamic hazard pointers). A thread that looks needs a record for that. It gets one at its first look
-// and gives it back when it ends, so that nobody has to know.
+// Look-ups take no lock: what is taken out of a map is destroyed when nobody is looking at it any
+// more (dynamic hazard pointers). A thread that looks needs a record for that. It gets one at its
+// first look and gives it back when it ends, so that nobody has to know.
 //
 // Proof  test/registry (resources: addresses; open), test/stress (claims)
 
@@ -32,9 +32,10 @@ namespace turnstile::detail {
 namespace {
 
 // That no look is under way when something is freed, or a record gets another thread, is known to
-// libcds, whose collector is compiled without the thread sanitizer. So the sanitizer is told. And libcds takes
-// a node out of a list by an exchange that acquires and does not release (unlink_node of its michael_list.h):
-// whoever finds the node behind it has no edge from who put that there, so reads of a look are not checked.
+// libcds, whose collector is compiled without the thread sanitizer. So the sanitizer is told. And
+// libcds takes a node out of a list by an exchange that acquires and does not release (unlink_node
+// of its michael_list.h): whoever finds the node behind it has no edge from who put that there, so
+// reads of a look are not checked.
 class looks {
  public:
   static void begin() noexcept {
@@ -116,8 +117,8 @@ struct library {
   name_map names;
 };
 
-// Never destroyed: sections that claim addresses or have shared names may be destroyed by destructors of
-// static objects.
+// Never destroyed: sections that claim addresses or have shared names may be destroyed by
+// destructors of static objects.
 library& all() {
   static library& one = *new library;
   return one;
@@ -125,8 +126,8 @@ library& all() {
 
 constinit thread_local bool thread_ends = false;
 
-// The record of a thread, for the rest of its life; each look at it is one test. Destructors that run
-// later than this one's get a record for each visit.
+// The record of a thread, for the rest of its life; each look at it is one test. Destructors that
+// run later than this one's get a record for each visit.
 struct record_of_thread {
   record_of_thread() { looks::have_ended(); }  // those of the thread that had it before
   ~record_of_thread() {

@@ -281,8 +281,8 @@ bool keep_spare(hold_frame& h) noexcept {
   return true;
 }
 
-// Of the calling chain, and nobody else has a share: who has one may give others some, and nobody else may. What a
-// copy stands for might, but that is what ends.
+// Of the calling chain, and nobody else has a share: who has one may give others some, and nobody
+// else may. What a copy stands for might, but that is what ends.
 void end_on_top(hold_frame& h) noexcept {
   here().chain = h.parent;  // the frame's share becomes the thread's
   if (!keep_spare(h)) delete &h;

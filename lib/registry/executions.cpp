@@ -1,7 +1,8 @@
 // executions.cpp - the last executions that were accepted.
 //
-// Shape     Each section has a bit that says whether it is recorded, beside the one its requests look
-//           at anyway. Switching goes through all sections; a new one asks for itself (living.hpp, E5).
+// Shape     Each section has a bit that says whether it is recorded, beside the one its requests
+//           look at anyway. Switching goes through all sections; a new one asks for itself
+//           (living.hpp, E5).
 //           One that is made while recording ends may keep its bit, and its requests find out here.
 
 #include "registry/live_sections.hpp"

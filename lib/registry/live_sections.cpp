@@ -14,8 +14,8 @@ namespace detail {
 
 namespace {
 
-// A checker wants all memory back at the end of each execution; it drives tables of its own, and here
-// gets numbers only.
+// A checker wants all memory back at the end of each execution; it drives tables of its own, and
+// here gets numbers only.
 constexpr bool listed = limit(true, false);
 
 // Its number apart: the section may not know it yet.

@@ -1,6 +1,7 @@
 // living.hpp - which objects of a kind are alive, each with a number, while they come and go.
 //
-// Shape     A number is given once (it wraps after 4 billion; an old chunk in the way is passed over).
+// Shape     A number is given once (it wraps after 4 billion; an old chunk in the way is passed
+//           over).
 //           It says where the object stands: chunk, and slot in the chunk.
 //
 //             slot = nobody | object | object + looked_at
@@ -14,16 +15,19 @@
 //           left = numbers of a chunk that are not over yet, and one while a reader is in it. At 0
 //           the chunk is freed. Whoever was given a number keeps its chunk, made or not made yet.
 //
-// Edges     E1  store(release) in add -> load(acquire) in look: the reader sees a whole object. The CAS
-//               after it only asks whether that is still there: a slot has one object in its life
-//           E2  store(seq_cst) at the end of a look -> CAS(acquire) in remove: the look is over. In one
-//               order with notify_one's look for somebody who waits, or both could miss each other
+// Edges     E1  store(release) in add -> load(acquire) in look: the reader sees a whole object. The
+//               CAS after it only asks whether that is still there: a slot has one object in its
+//               life
+//           E2  store(seq_cst) at the end of a look -> CAS(acquire) in remove: the look is over. In
+//               one order with notify_one's look for somebody who waits, or both could miss each
+//               other
 //           E3  fetch_sub(acq_rel) in leave: the last one frees the chunk after all others' touches
 //           E4  store(release) of a block or a place -> load(acquire) in add: the block, the chunk.
 //               remove comes after add
-//           E5  store in add, light_fence, what the adder reads next  against  what a reader stored,
-//               heavy_fence, load in look: so a switch that is set before all are looked at, and read by
-//               whoever was just added, misses nobody. For chunks made meanwhile the mutex says the same.
+//           E5  store in add, light_fence, what the adder reads next  against  what a reader
+//               stored, heavy_fence, load in look: so a switch that is set before all are looked
+//               at, and read by whoever was just added, misses nobody. For chunks made meanwhile
+//               the mutex says the same.
 //
 // Progress  add and remove are wait-free but for one in 1024, which makes or frees a chunk under a
 //           lock held for a few steps. remove waits for a look at the object that ends, and for
@@ -86,8 +90,8 @@ class living {
     leave(c);
   }
 
-  // f(object, number) for each that is alive all the time, the oldest chunk first, and for some that
-  // come or go meanwhile. One reader at a time.
+  // f(object, number) for each that is alive all the time, the oldest chunk first, and for some
+  // that come or go meanwhile. One reader at a time.
   template <class F>
   void look_at_all(F f) {
     const std::lock_guard alone(readers_);

@@ -1,19 +1,19 @@
 // lock_order.cpp - predicts deadlocks from the orders in which sections are taken.
 //
-// A graph of classes: an edge held -> wanted for each section held when another one is asked for. Each
-// edge keeps how it was seen: the path, and its gates, the other sections held then. A cycle of
-// edges seen in ways that share no gate could happen at the same time, in as many chains, and would be
-// a deadlock; two ways with a common gate exclude each other.
+// A graph of classes: an edge held -> wanted for each section held when another one is asked for.
+// Each edge keeps how it was seen: the path, and its gates, the other sections held then. A cycle
+// of edges seen in ways that share no gate could happen at the same time, in as many chains, and
+// would be a deadlock; two ways with a common gate exclude each other.
 //
-// Requests of several sections take theirs in one order for all, so they are in no cycle with one another:
-// one edge of a cycle at least has to be of another kind.
+// Requests of several sections take theirs in one order for all, so they are in no cycle with one
+// another: one edge of a cycle at least has to be of another kind.
 //
-// Gates are sections, not classes, for two sections of one class do not exclude each other. Of an edge's
-// ways only those with the fewest gates are kept: one with more adds nothing.
+// Gates are sections, not classes, for two sections of one class do not exclude each other. Of an
+// edge's ways only those with the fewest gates are kept: one with more adds nothing.
 //
-// Ways seen before are known by a hash of the sections held and wanted, which each thread looks up in
-// a small table of its own before it takes the lock. Source of the idea: lockdep; the gates are Goodlock's
-// (Havelund, 2000).
+// Ways seen before are known by a hash of the sections held and wanted, which each thread looks up
+// in a small table of its own before it takes the lock. Source of the idea: lockdep; the gates are
+// Goodlock's (Havelund, 2000).
 
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
@@ -231,7 +231,8 @@ order_check& checked() {
   return all;
 }
 
-// Relaxed: what came before its store is for who calls it, and that comes with the lock (add_to_graph).
+// Relaxed: what came before its store is for who calls it, and that comes with the lock
+// (add_to_graph).
 constinit atomic<lock_order_hook> hook_to_call{nullptr};
 // How often it was switched: what threads remember from before is not valid any more.
 constinit atomic<std::uint64_t> switched{0};

@@ -11,11 +11,12 @@
 //
 // Progress  Opening blocks a thread while another one opens or lets go of the same name.
 //
-// Dangers   A section that is let go is seen as expired before its holder comes to the place. Whoever
-//           opens the name in between puts another one there, and then the place is not forgotten.
+// Dangers   A section that is let go is seen as expired before its holder comes to the place.
+//           Whoever opens the name in between puts another one there, and then the place is not
+//           forgotten.
 //           A forgotten place may still be held by who looked it up before: it looks again.
-//           The section's deleter shares the place, which knows the section: it gives the place up when
-//           it is called, or both would stay for ever.
+//           The section's deleter shares the place, which knows the section: it gives the place up
+//           when it is called, or both would stay for ever.
 //
 // Proof     test/registry (open)
 #pragma once

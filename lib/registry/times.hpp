@@ -1,8 +1,8 @@
 // times.hpp - how long a section was waited for and held.
 //
-// Shape     Numbers with one writer at a time, the section's owner, so plain loads and stores, relaxed;
-//           readers take what they find. Switched off and on again between a start and its end, the
-//           hold does not count: `round_` tells.
+// Shape     Numbers with one writer at a time, the section's owner, so plain loads and stores,
+//           relaxed; readers take what they find. Switched off and on again between a start and its
+//           end, the hold does not count: `round_` tells.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

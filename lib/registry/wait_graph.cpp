@@ -53,8 +53,8 @@ class wait_graph {
 
   void forget_watched() noexcept { --watched_scopes_; }
 
-  // The error for a wait that closes a cycle: a way leads from `w` back to its own chain. Nothing if
-  // none does.
+  // The error for a wait that closes a cycle: a way leads from `w` back to its own chain. Nothing
+  // if none does.
   std::optional<deadlock_error> refusal(wait& w);
 
   std::vector<wait_record> all();
@@ -155,8 +155,8 @@ bool wait_graph::may_close(const wait& w) const noexcept {
   return false;
 }
 
-// A way that has ended meanwhile may hide another one, which was not followed where both met. What is over stays so:
-// each search that is in vain for that follows fewer.
+// A way that has ended meanwhile may hide another one, which was not followed where both met. What
+// is over stays so: each search that is in vain for that follows fewer.
 bool wait_graph::closed(wait& w) noexcept {
   while (find_way_back(w)) {
     if (still_there(w, found_)) return true;

@@ -17,8 +17,8 @@ namespace {
 
 using detail::wait_record;
 
-// What sections are called, by their addresses. Taken before the waits, so a section that was made in
-// between has no name yet.
+// What sections are called, by their addresses. Taken before the waits, so a section that was made
+// in between has no name yet.
 class names {
  public:
   names() {

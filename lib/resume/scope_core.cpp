@@ -96,8 +96,8 @@ join_awaiter* scope_core::take_joiners() noexcept {
   return all;
 }
 
-// The joins are over, unless new work has come. Those that were told to the graph are over for it at
-// the instant at which nothing runs.
+// The joins are over, unless new work has come. Those that were told to the graph are over for it
+// at the instant at which nothing runs.
 bool scope_core::settle() noexcept {
   bool told_any = false;
   for (const join_awaiter* j = joiners_; j != nullptr; j = j->next_joiner_) {

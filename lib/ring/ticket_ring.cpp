@@ -57,8 +57,8 @@ request* ticket_ring::next(private_side& mine) noexcept {
   }
 }
 
-// Those that are collected soon, mostly written by other cores: all come over at the same time. What many cells
-// have is not worth the look, and a checker has nothing to see.
+// Those that are collected soon, mostly written by other cores: all come over at the same time.
+// What many cells have is not worth the look, and a checker has nothing to see.
 void ticket_ring::prefetch_newest(const private_side& mine) noexcept {
   if (mine.is_allocated()) return;
   for (std::size_t i = 0; i != limit(cells_inside, std::size_t{0}); ++i) {
@@ -92,9 +92,10 @@ void ticket_ring::collect(cell& from, private_side& mine) noexcept {
   if (oldest != nullptr) put(oldest, mine);
 }
 
-// Puts those of a chain, which is from one cell, into their places in its stash: mostly behind all that are there. Where
-// the stash has later ones, of its other cell or because a publisher was late, the place is looked for from the one put
-// before: so two chains are merged in as many steps as there are requests.
+// Puts those of a chain, which is from one cell, into their places in its stash: mostly behind all
+// that are there. Where the stash has later ones, of its other cell or because a publisher was
+// late, the place is looked for from the one put before: so two chains are merged in as many steps
+// as there are requests.
 void ticket_ring::put(request* chain, private_side& mine) noexcept {
   guarded<request*>& last = mine.stash_of(chain->ticket);
   request* after = last;

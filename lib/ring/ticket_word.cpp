@@ -14,7 +14,8 @@ arrival ticket_word::arrive_busy(place p) noexcept {
   }
   const std::uint64_t n = p & pending_mask;
   if (n >= most_allowed) contract_break("", "more than 33 million requests wait at once", {});
-  // Who keeps the section may not be inside, and then this one does not wait: see note_waiting_behind.
+  // Who keeps the section may not be inside, and then this one does not wait: see
+  // note_waiting_behind.
   raise_to(most_, static_cast<std::uint32_t>(found_kept(p) ? n : n + 1));
   return arrival::queued;
 }

@@ -1,10 +1,11 @@
 // aside.cpp - requests that wait apart until they may run: execute_when.
 //
-// A ring of stand-ins, oldest first, that only the owner touches. Those withdrawn stay in it until the
-// owner looks at them again. What may run is asked with the frame pinned; what it says holds until
-// another body has run, so the first that may run runs next, in the place of the body that has ended.
-// That body's request is not handed back before, so the pins of those that may not run can be given up
-// at once.
+// A ring of stand-ins, oldest first, that only the owner touches. Those withdrawn stay in it until
+// the owner looks at them again. What may run is asked with the frame pinned; what it says holds
+// until another body has run, so the first that may run runs next, in the place of the body that
+// has ended.
+// That body's request is not handed back before, so the pins of those that may not run can be given
+// up at once.
 
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
@@ -102,9 +103,9 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
   return awake;
 }
 
-// A body has ended where the section's do not run, and neither do predicates. True: the section was given away with
-// the oldest of those that wait apart, and the place of what has ended with it. Whoever withdraws that one gives it
-// away with the next.
+// A body has ended where the section's do not run, and neither do predicates. True: the section was
+// given away with the oldest of those that wait apart, and the place of what has ended with it.
+// Whoever withdraws that one gives it away with the next.
 bool section_core::ask_on_executor(batch& done) noexcept {
   extras& e = *given_.load(relaxed);
   while (has_aside_) {
@@ -131,8 +132,8 @@ bool section_core::ask_on_executor_again(batch& done) noexcept {
   return ask_on_executor(done);
 }
 
-// There, with the one that it was given away with, pinned. What has ended was handed back before, so it is this one
-// that keeps the section there until that is left.
+// There, with the one that it was given away with, pinned. What has ended was handed back before,
+// so it is this one that keeps the section there until that is left.
 request* section_core::next_after_asking(stand_in& s, batch& done) noexcept {
   given_.load(relaxed)->asks_there = false;
   done.add_asked(s);

@@ -22,7 +22,8 @@ class batch;
 // Takes all that entered a section out of `done`, and goes on with it (several.cpp).
 void enter_next_sections(batch& done) noexcept;
 
-// Passes on what the sections go on with that the request leaves, as far as that has not begun (several.cpp).
+// Passes on what the sections go on with that the request leaves, as far as that has not begun
+// (several.cpp).
 class several_request;
 void give_away_owed(several_request& r, batch& done) noexcept;
 
@@ -69,17 +70,19 @@ class batch {
     }
   }
 
-  // The request that the call on this thread waits for, once it has ended: it goes on when the call returns, unless a
-  // body that runs before that blocks the thread.
+  // The request that the call on this thread waits for, once it has ended: it goes on when the call
+  // returns, unless a body that runs before that blocks the thread.
   void keep_own(request& r) noexcept { own_ = &r; }
   // When nothing runs any more. False: it was given away, or it has not ended.
   bool take_own() noexcept { return std::exchange(own_, nullptr) != nullptr; }
 
-  // A request that leaves its sections one after the other, while the thread goes on with each. Null: no more.
+  // A request that leaves its sections one after the other, while the thread goes on with each.
+  // Null: no more.
   void owe(several_request* r) noexcept { owes_ = r; }
   bool owes() const noexcept { return owes_ != nullptr; }
 
-  // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back too.
+  // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back
+  // too.
   void add_pinned(stand_in& s) noexcept { pinned_.append(s); }
   // The same. Another owner may have that one pinned at the same time, so it has a link of its own.
   void add_set_aside(stand_in& s) noexcept {
@@ -87,7 +90,8 @@ class batch {
     set_aside_ = &s;
   }
 
-  // The same, of the one that is to be asked: once in a batch. It may be set aside, and posted, by others meanwhile.
+  // The same, of the one that is to be asked: once in a batch. It may be set aside, and posted, by
+  // others meanwhile.
   void add_asked(stand_in& s) noexcept { asked_ = &s; }
 
   // `r` got one of its sections and goes on to the next, in deliver.
@@ -102,9 +106,9 @@ class batch {
     return entered_.first == nullptr ? nullptr : static_cast<const job*>(entered_.last);
   }
 
-  // Gives everything that has an executor to it. Allowed while another request is pending, and pinned
-  // if it may be withdrawn, or after the section was left. An executor may run what it gets at once, and that may give
-  // away what is left here.
+  // Gives everything that has an executor to it. Allowed while another request is pending, and
+  // pinned if it may be withdrawn, or after the section was left. An executor may run what it gets
+  // at once, and that may give away what is left here.
   void flush() noexcept {
     unpin();
     while (used_ != 0) {
@@ -124,7 +128,8 @@ class batch {
     }
   }
 
-  // In this scope bodies or coroutines run, which may block the thread. They are not handed back yet.
+  // In this scope bodies or coroutines run, which may block the thread. They are not handed back
+  // yet.
   class while_bodies_run {
    public:
     explicit while_bodies_run(batch& done) noexcept {

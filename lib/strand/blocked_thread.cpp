@@ -1,4 +1,5 @@
-// blocked_thread.cpp - waiting in place: spinning for a while, then parked. The protocol is in the header.
+// blocked_thread.cpp - waiting in place: spinning for a while, then parked. The protocol is in the
+// header.
 
 #include "strand/batch.hpp"
 
@@ -14,8 +15,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// What parking costs: a system call to fall asleep, one by another thread to wake this one, and the way
-// back onto a core. Who spins for as long loses at most half (Karlin, Manasse, McGeoch, Owicki 1990).
+// What parking costs: a system call to fall asleep, one by another thread to wake this one, and the
+// way back onto a core. Who spins for as long loses at most half (Karlin, Manasse, McGeoch, Owicki
+// 1990).
 constexpr nanoseconds most_spinning =
     limit(std::chrono::microseconds(2), std::chrono::microseconds(0));
 

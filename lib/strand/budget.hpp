@@ -1,17 +1,18 @@
 // budget.hpp - how long one thread serves others before it passes the section on.
 //
-// A drain ends after 50 us, which is what others may lose without noticing. A section that is passed on before its line
-// is empty is behind those it has just served, who queue again, each of them, for ever; so it ends after 200 where it
-// may get to the end of a line of a thousand: where serving takes less than 0.5 us a body, and on a brisk thread
-// (executor/pace.hpp), where all that waits is likely to wait for bodies. One that some caller does
-// besides its own business ends after 32 bodies too, as folly's strand does. One that is a job of its
-// own does not: 1000 coroutines that ask again as soon as they are served would queue up behind it
-// faster than 32 at a time are served, to the same effect (bench/counter).
+// A drain ends after 50 us, which is what others may lose without noticing. A section that is
+// passed on before its line is empty is behind those it has just served, who queue again, each of
+// them, for ever; so it ends after 200 where it may get to the end of a line of a thousand: where
+// serving takes less than 0.5 us a body, and on a brisk thread (executor/pace.hpp), where all that
+// waits is likely to wait for bodies. One that some caller does besides its own business ends after
+// 32 bodies too, as folly's strand does. One that is a job of its own does not: 1000 coroutines
+// that ask again as soon as they are served would queue up behind it faster than 32 at a time are
+// served, to the same effect (bench/counter).
 //
-// Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The clock
-// costs as much as a short body, so it is read after 1, 2, 4, ... 32 bodies and every 32 from then on, or
-// after the body in which 2 us are over, if that comes first. Bodies that suddenly grow long are noticed 32 of them
-// later.
+// Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The
+// clock costs as much as a short body, so it is read after 1, 2, 4, ... 32 bodies and every 32 from
+// then on, or after the body in which 2 us are over, if that comes first. Bodies that suddenly grow
+// long are noticed 32 of them later.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
@@ -28,7 +29,8 @@ class budget {
  public:
   static constexpr int callers = limit(32, 2);  // bodies
   static constexpr int jobs = std::numeric_limits<int>::max();
-  // Tests of who serves whom have none, for a thread may be stopped that long (test/support/unhurried.cpp).
+  // Tests of who serves whom have none, for a thread may be stopped that long
+  // (test/support/unhurried.cpp).
   static inline constinit std::chrono::nanoseconds most_time = std::chrono::microseconds(50);
   static constexpr std::chrono::nanoseconds hand_back_after = std::chrono::microseconds(2);
   static constexpr std::chrono::nanoseconds most_of_short{500};  // with what serving takes

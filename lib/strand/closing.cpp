@@ -13,8 +13,8 @@
 namespace turnstile::detail {
 
 // All that came before has ended when close is done, and what this thread has to hand back comes
-// first; another thread that passed the section on may still be handing back its own. Coroutines that
-// would go on within this call do so after it, for they may wait for the end.
+// first; another thread that passed the section on may still be handing back its own. Coroutines
+// that would go on within this call do so after it, for they may wait for the end.
 void section_core::finish_closing(batch& done) noexcept {
   std::optional<trampoline> after;
   if (here().bounce == nullptr) after.emplace();
@@ -26,7 +26,8 @@ void section_core::finish_closing(batch& done) noexcept {
 
 void section_core::prepare_closing() const { made(made(given_).closing); }
 
-// Here and below it is known to be there: the calling thread has prepared it, or was given the request.
+// Here and below it is known to be there: the calling thread has prepared it, or was given the
+// request.
 void section_core::serve_closing(place p) noexcept {
   static_cast<void>(serve_first(p, *given_.load(relaxed)->closing.load(relaxed), nullptr));
 }

@@ -1,4 +1,5 @@
-// gate.cpp - letting requests into a section whose waiters are limited. The protocol is in the header.
+// gate.cpp - letting requests into a section whose waiters are limited. The protocol is in the
+// header.
 
 #include "strand/gate.hpp"
 

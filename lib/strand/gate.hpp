@@ -1,18 +1,20 @@
 // gate.hpp - who may wait in a section whose waiters are limited, and who waits outside.
 //
-// Shape     Under one lock: inside, the places in line that are not finished; aside, the requests set
-//           aside; outside, stand-ins that wait to be let in, oldest first. A request may come in while
-//           it would not wait, or fewer than `most` do and nobody is outside.
-//           One thread at a time lets in: it takes the oldest out of the list, puts it into the line
-//           without the lock, and looks again. Whoever makes room meanwhile leaves that to it. So when
-//           nobody is in, nobody is outside either, withdrawn or not; and of a section that is closed, each
-//           is let in, refused by its word, and leaves.
+// Shape     Under one lock: inside, the places in line that are not finished; aside, the requests
+//           set aside; outside, stand-ins that wait to be let in, oldest first. A request may come
+//           in while it would not wait, or fewer than `most` do and nobody is outside.
+//           One thread at a time lets in: it takes the oldest out of the list, puts it into the
+//           line without the lock, and looks again. Whoever makes room meanwhile leaves that to it.
+//           So when nobody is in, nobody is outside either, withdrawn or not; and of a section that
+//           is closed, each is let in, refused by its word, and leaves.
 //
-// Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have one.
+// Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have
+//           one.
 //
 // Dangers   Whoever lets in touches the section only while it has somebody who waits outside in its
-//           hands: that is use enough, but for a close, which waits for places in line only and not for who has
-//           been withdrawn. So who comes to its end while another thread lets in leaves the rest of it to that one.
+//           hands: that is use enough, but for a close, which waits for places in line only and not
+//           for who has been withdrawn. So who comes to its end while another thread lets in leaves
+//           the rest of it to that one.
 //           The gate itself is shared (stand_in_counts).
 //
 // Proof     test/schedule (limits); test/section (max_waiters), test/stress (cancellation)
@@ -45,8 +47,8 @@ class gate {
   void set_aside() noexcept;
   void leave_aside() noexcept;
 
-  // Begins to let in. Null: there is nobody, or no room, or somebody else does it. Otherwise the oldest,
-  // who is in; next_to_let_in follows, until it gives null.
+  // Begins to let in. Null: there is nobody, or no room, or somebody else does it. Otherwise the
+  // oldest, who is in; next_to_let_in follows, until it gives null.
   stand_in* first_to_let_in() noexcept;
   // `closes`: there is nobody any more, and the caller finishes the close of the section.
   stand_in* next_to_let_in(bool& closes) noexcept;

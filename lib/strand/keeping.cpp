@@ -1,4 +1,5 @@
-// keeping.cpp - a section that stays with the thread that comes back to it. The protocol is in keeper.hpp.
+// keeping.cpp - a section that stays with the thread that comes back to it. The protocol is in
+// keeper.hpp.
 
 #include "strand/batch.hpp"
 #include "strand/short_wait.hpp"
@@ -10,8 +11,8 @@
 
 namespace turnstile::detail {
 
-// By the owner, for the last time as what it was kept for; or for whoever takes it: with what its keeper has counted
-// there are so many.
+// By the owner, for the last time as what it was kept for; or for whoever takes it: with what its
+// keeper has counted there are so many.
 void section_core::count_kept(std::uint64_t executions) noexcept {
   const std::uint64_t before = executions_.load(relaxed);
   executions_.store(executions, relaxed);
@@ -159,7 +160,8 @@ void section_core::end_kept() noexcept {
     }
   }
   if (const std::uint16_t n = kept_by_.load(relaxed); n != 0) {
-    // This thread's own: below this call, in a post that ran the job at once, and it does not touch the section again.
+    // This thread's own: below this call, in a post that ran the job at once, and it does not touch
+    // the section again.
     const keeper& k = keeper::numbered(n);
     while (k.gives() && &k != here().keeps) pause();
   }

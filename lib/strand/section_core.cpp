@@ -24,9 +24,9 @@ executor_ref home_of(const request& who) noexcept {
   return s == nullptr ? job_access::home(who) : s->home();
 }
 
-// Of a section that is bound to nobody. Who is off is only told of something, on a thread that may be
-// anybody's. A thread that is blocked in its line has nothing else to do; and all threads of an executor
-// may be blocked there, so one that is about to block leaves its own one out.
+// Of a section that is bound to nobody. Who is off is only told of something, on a thread that may
+// be anybody's. A thread that is blocked in its line has nothing else to do; and all threads of an
+// executor may be blocked there, so one that is about to block leaves its own one out.
 executor_ref who_serves(request& next, bool is_off) noexcept {
   request& who = stand_in::is_one(next) ? stand_in::of(next).behind() : next;
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
@@ -64,8 +64,8 @@ bool section_core::is_there(stand_in& s) noexcept {
   return false;
 }
 
-// What was withdrawn is passed over at once: its awaiter keeps the section alive no more. Whoever withdrew
-// it has made room for others.
+// What was withdrawn is passed over at once: its awaiter keeps the section alive no more. Whoever
+// withdrew it has made room for others.
 request* section_core::next_awaited() noexcept {
   request* r = ring_.next(mine_);
   while (r != nullptr && stand_in::is_one(*r)) {
@@ -201,8 +201,8 @@ void section_core::serve_next() noexcept {
   if (r != nullptr && !hand_over(*r)) serve(r, nullptr, budget::callers);
 }
 
-// To who waits for a guard, as serve does. That runs no body, so no time is kept, and is one to hand back; for who is
-// refused it there are others. False: nothing was done.
+// To who waits for a guard, as serve does. That runs no body, so no time is kept, and is one to
+// hand back; for who is refused it there are others. False: nothing was done.
 bool section_core::hand_over(request& r) noexcept {
   if (!lock_request::is_one(r) || r.accepted_at != 0 || has_tail_) return false;
   if (!job_access::home(r) || here().stack != nullptr) return false;
@@ -350,7 +350,8 @@ void section_core::pass_to_executor(request& r, batch& done, queued where) noexc
     if (awake ? pass_awake(s, to, where) : s.post(to, where)) return;
     s.pass_over();
     done.add_pinned(s);
-    // No body has run: who waits apart is looked at again only if this one was the first that may run.
+    // No body has run: who waits apart is looked at again only if this one was the first that may
+    // run.
     // So whoever withdraws asks no predicate.
     if (awake) {
       next = next_after_body(done);

@@ -308,7 +308,8 @@ bool several_request::has_next_below(std::size_t i) const noexcept {
   return std::any_of(held_, held_ + i, [](const held_section& h) { return h.next != nullptr; });
 }
 
-// Who has entered one of them meanwhile goes on after this, and a body that is served here may wait for that section.
+// Who has entered one of them meanwhile goes on after this, and a body that is served here may wait
+// for that section.
 void several_request::go_on_with(section_core& s, request& next, bool elsewhere,
                                  batch& done) noexcept {
   if (elsewhere || done.has_entered()) {
@@ -318,7 +319,8 @@ void several_request::go_on_with(section_core& s, request& next, bool elsewhere,
   }
 }
 
-// A body that runs here meanwhile blocks the thread, perhaps for one of those, or for who leaves them.
+// A body that runs here meanwhile blocks the thread, perhaps for one of those, or for who leaves
+// them.
 void several_request::give_away_owed(batch& done) noexcept {
   for (std::size_t i = entered_; i-- != 0;) {
     if (request* const next = std::exchange(held_[i].next, nullptr)) {

@@ -1,17 +1,20 @@
 // short_wait.cpp - waiting in place for one short body, instead of in line.
 //
-// Who is queued suspends, is served by another thread and comes back: hundreds of instructions and up to 15 cache
-// lines from core to core. A short body is over before that. So where one body is inside and nobody is in line, the
-// caller looks at the word for a while before it arrives. It has not been accepted yet, so this changes no order: who
-// arrives meanwhile comes first, as if the caller had asked later.
+// Who is queued suspends, is served by another thread and comes back: hundreds of instructions and
+// up to 15 cache lines from core to core. A short body is over before that. So where one body is
+// inside and nobody is in line, the caller looks at the word for a while before it arrives. It has
+// not been accepted yet, so this changes no order: who arrives meanwhile comes first, as if the
+// caller had asked later.
 //
-// Only where threads do something else between two bodies, which is measured: where they do not, one thread had better
-// run all bodies (pace.hpp), and being queued brings that about. And seldom where it was in vain: the bodies are long,
-// or whoever is inside sleeps. A thread that has not met anybody for a while does not even look
-// (thread_state::contended): the look alone is 4 % of an uncontended execute (bench/uncontended, turnstile_not_kept).
+// Only where threads do something else between two bodies, which is measured: where they do not,
+// one thread had better run all bodies (pace.hpp), and being queued brings that about. And seldom
+// where it was in vain: the bodies are long, or whoever is inside sleeps. A thread that has not met
+// anybody for a while does not even look (thread_state::contended): the look alone is 4 % of an
+// uncontended execute (bench/uncontended, turnstile_not_kept).
 //
 // Progress  bounded: most_waiting, and one look after it
-// Source    Karlin, Manasse, McGeoch, Owicki (1990): who waits as long as the alternative costs loses at most half
+// Source    Karlin, Manasse, McGeoch, Owicki (1990): who waits as long as the alternative costs
+//           loses at most half
 
 #include "strand/short_wait.hpp"
 
@@ -31,13 +34,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Less than being queued costs both threads together. Not all of that: bodies of a microsecond would end within it
-// now and then, and who stays in place makes those in its thread's queue wait (bench, oversubscribed, 2 threads, p99.9:
-// 0.24 ms, with 500 ns 0.26 and with 1000 ns 0.41, for 1 % of the time; think with a body of 250 ns, 64 coroutines,
-// 0.97 of the time with 1000 ns).
+// Less than being queued costs both threads together. Not all of that: bodies of a microsecond
+// would end within it now and then, and who stays in place makes those in its thread's queue wait
+// (bench, oversubscribed, 2 threads, p99.9: 0.24 ms, with 500 ns 0.26 and with 1000 ns 0.41, for 1
+// % of the time; think with a body of 250 ns, 64 coroutines, 0.97 of the time with 1000 ns).
 constexpr nanoseconds most_waiting = limit(nanoseconds(250), nanoseconds(0));
 
-// How long this thread is away between two bodies, on average; once in a turn of bodies it is measured.
+// How long this thread is away between two bodies, on average; once in a turn of bodies it is
+// measured.
 class absence {
  public:
   void begin(std::uint32_t bodies) noexcept {

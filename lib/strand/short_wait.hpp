@@ -1,4 +1,5 @@
-// short_wait.hpp - waiting in place for one short body, instead of in line: how long a thread is away.
+// short_wait.hpp - waiting in place for one short body, instead of in line: how long a thread is
+// away.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>

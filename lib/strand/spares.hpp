@@ -1,7 +1,8 @@
 // spares.hpp - stand-ins that a thread has done with, kept for its next requests.
 //
-// A stand-in of a section that is still there costs a thread a few stores then, instead of an allocation
-// and two atomic operations on what all of the section's stand-ins share. Measured: bench/tried.md.
+// A stand-in of a section that is still there costs a thread a few stores then, instead of an
+// allocation and two atomic operations on what all of the section's stand-ins share. Measured:
+// bench/tried.md.
 #pragma once
 
 #include <turnstile/detail/config.hpp>

@@ -1,4 +1,5 @@
-// stand_in.cpp - asking a request to go, and whose turn it is to let it. The protocol is in the header.
+// stand_in.cpp - asking a request to go, and whose turn it is to let it. The protocol is in the
+// header.
 
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
@@ -177,8 +178,8 @@ void stand_in::count(withdrawal why) noexcept {
   (why == withdrawal::closed ? counts_->closed : counts_->withdrawn).fetch_add(1, relaxed);
 }
 
-// It is withdrawn, by this call's doing, and its awaiter waits to be brought back. Of the section nothing
-// is touched but what the withdrawn request owned.
+// It is withdrawn, by this call's doing, and its awaiter waits to be brought back. Of the section
+// nothing is touched but what the withdrawn request owned.
 void stand_in::end(std::uint32_t was) noexcept {
   count(static_cast<withdrawal>(word_.load(relaxed) & asked_bits));
   calls_->over(*who_);

@@ -1,4 +1,5 @@
-// submission.cpp - a request that submits: its turn, and its way home. Drawn in detail/submission.hpp.
+// submission.cpp - a request that submits: its turn, and its way home. Drawn in
+// detail/submission.hpp.
 
 #include "strand/submissions.hpp"
 

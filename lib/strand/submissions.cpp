@@ -122,8 +122,8 @@ std::exception_ptr section_core::lost_with() const noexcept {
   return its_submissions().lost_with;
 }
 
-// The place whose turn it is has ended. False: `next` is what runs next; null: the section is held, and
-// may be gone.
+// The place whose turn it is has ended. False: `next` is what runs next; null: the section is held,
+// and may be gone.
 bool section_core::may_finish_place(request*& next) noexcept {
   const submissions_ref all = submissions_ref::more(its_submissions());
   for (;;) {
@@ -152,8 +152,8 @@ submissions::wait submissions::keeps_waiting(const request& who) const noexcept 
   return has_room() ? wait::nobody : wait::room;
 }
 
-// `r` has its turn. Null: it has to wait, and the section is held, and may be gone. Otherwise what runs
-// next, `r` or what is first then.
+// `r` has its turn. Null: it has to wait, and the section is held, and may be gone. Otherwise what
+// runs next, `r` or what is first then.
 request* section_core::unless_it_waits(request* r, batch& done) noexcept {
   const submissions_ref all = submissions_ref::more(its_submissions());
   while (r != nullptr && has_tail_) {

@@ -1,9 +1,9 @@
 // submissions.hpp - a section and the device that still works on what its bodies submitted.
 //
-// A body that only submits is over when its work is not. Then the section goes on to the next such body at
-// once, for the device keeps the order; everybody else, and the section's end, waits for the tail: the
-// last work submitted. So a section whose tail is pending is never left idle. If nobody comes who may
-// run, it is held: its owner is gone, and it waits for an owner.
+// A body that only submits is over when its work is not. Then the section goes on to the next such
+// body at once, for the device keeps the order; everybody else, and the section's end, waits for
+// the tail: the last work submitted. So a section whose tail is pending is never left idle. If
+// nobody comes who may run, it is held: its owner is gone, and it waits for an owner.
 //
 // Shape     word = n (61 bits) | room (1 bit) | came (1 bit) | held (1 bit)
 //             n = the number of the tail, room = the request at the front waits for room
@@ -12,35 +12,37 @@
 //             came  --hold----> 0      it looks at the ring again before
 //             held  --announce> 0      by who published a submission, and owns the section then
 //             0     --announce> came   somebody owns the section, and sees it
-//             held  --claim n-> 0      by who was told that the tail is reached, or by who held it, and
-//                                      sees that now; owns the section then
+//             held  --claim n-> 0      by who was told that the tail is reached, or by who held it,
+//                                      and sees that now; owns the section then
 //             held  --claim---> 0      with room: by who was told that any of the work is complete
-//             any   --hold_in_any_case--> held   by the owner who has put a request back that waits for the
-//                                      device: who has come stands behind that one
+//             any   --hold_in_any_case--> held   by the owner who has put a request back that waits
+//                                      for the device: who has come stands behind that one
 //
-//           What is held is the place of the last body, not finished yet, or a request put back that has to
-//           wait. While a tail is pending nobody waits apart (aside.cpp): with some who do, a section is
-//           held by its body until the work is complete.
+//           What is held is the place of the last body, not finished yet, or a request put back
+//           that has to wait. While a tail is pending nobody waits apart (aside.cpp): with some who
+//           do, a section is held by its body until the work is complete.
 //
-// Edges     T1  CAS(acq_rel) of hold -> of announce and claim: the private side, what all bodies wrote
-//           T2  announce, then hold: who announces has arrived, and hold finds `came`, and then what
-//               arrived; or announce finds `held`
-//           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one of
-//               them sees the other. The same for in_flight, which goes down before the claim; it is relaxed, for
-//               the RMWs of the word order it
-//           T4  fetch_or(seq_cst, as K4 of keeper.hpp needs it) of is_lost_with_device -> load(acquire) in
-//               lost_with: the error, which the first loss writes, and nobody afterwards
+// Edges     T1  CAS(acq_rel) of hold -> of announce and claim: the private side, what all bodies
+//           wrote
+//           T2  announce, then hold: who announces has arrived, and hold finds `came`, and then
+//               what arrived; or announce finds `held`
+//           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one
+//               of them sees the other. The same for in_flight, which goes down before the claim;
+//               it is relaxed, for the RMWs of the word order it
+//           T4  fetch_or(seq_cst, as K4 of keeper.hpp needs it) of is_lost_with_device ->
+//               load(acquire) in lost_with: the error, which the first loss writes, and nobody
+//               afterwards
 //
 // Progress  hold, announce and claim are wait-free but for changes by others.
 //
-// Dangers   After hold the section may be somebody else's, and gone when that says so: what is looked at
-//           then is this, of which the looker has a share, and a point.
+// Dangers   After hold the section may be somebody else's, and gone when that says so: what is
+//           looked at then is this, of which the looker has a share, and a point.
 //           Who announces has published, so its request and the section may be gone: the same.
-//           Who claims what it has held itself may find another place held than it left: others were
-//           owners in between.
-//           The tail's requester, the last one perhaps, may end the section as soon as it goes on. So
-//           nobody may own it then for nothing: who is told of earlier work leaves it alone, for the tail
-//           comes later, unless somebody waits whom that lets go on.
+//           Who claims what it has held itself may find another place held than it left: others
+//           were owners in between.
+//           The tail's requester, the last one perhaps, may end the section as soon as it goes on.
+//           So nobody may own it then for nothing: who is told of earlier work leaves it alone, for
+//           the tail comes later, unless somebody waits whom that lets go on.
 //
 // Proof     test/schedule (device), test/device
 #pragma once

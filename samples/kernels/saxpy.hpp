@@ -1,4 +1,5 @@
-// saxpy.hpp - y = a * x + y on a GPU: a plain function, so that who calls it is compiled without nvcc.
+// saxpy.hpp - y = a * x + y on a GPU: a plain function, so that who calls it is compiled without
+// nvcc.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // audit.hpp - whether every answer that clients got is right.
 //
-// Each answer says in which order its book carried the requests out. So all of them can be carried out once
-// more, in that order and on one thread, and have to give the same answers to the letter. That the books
-// themselves lose nothing is seen from the sums alone: what was bought was sold, and what was offered was
-// traded, cancelled, or waits still.
+// Each answer says in which order its book carried the requests out. So all of them can be carried
+// out once more, in that order and on one thread, and have to give the same answers to the letter.
+// That the books themselves lose nothing is seen from the sums alone: what was bought was sold, and
+// what was offered was traded, cancelled, or waits still.
 #pragma once
 
 #include "client.hpp"

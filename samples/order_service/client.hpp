@@ -40,7 +40,8 @@ class client {
   /// When it ends, the service has answered once.
   boost::asio::awaitable<void> connect(unsigned short port);
 
-  /// Asks `requests` times, `window` at once, or until the service says that it ends. Then it hangs up.
+  /// Asks `requests` times, `window` at once, or until the service says that it ends. Then it hangs
+  /// up.
   boost::asio::awaitable<void> run(std::size_t requests, std::size_t window);
 
   const std::vector<exchange>& answered() const { return answered_; }

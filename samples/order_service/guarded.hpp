@@ -1,6 +1,8 @@
-// guarded.hpp - a value that coroutines of several threads change, one at a time: three ways to the same.
+// guarded.hpp - a value that coroutines of several threads change, one at a time: three ways to the
+// same.
 //
-// co_await g.apply(f) gives what f(value) returns. `f` is short and waits for nothing; it lives until then.
+// co_await g.apply(f) gives what f(value) returns. `f` is short and waits for nothing; it lives
+// until then.
 #pragma once
 
 #include <turnstile/asio.hpp>
@@ -24,7 +26,8 @@ namespace asio = boost::asio;
 template <class T, class F>
 using applied = std::invoke_result_t<const F&, T&>;
 
-/// A section. If it is idle `f` runs at once, on this thread; whoever has to wait leaves the thread to others.
+/// A section. If it is idle `f` runs at once, on this thread; whoever has to wait leaves the thread
+/// to others.
 template <class T>
 class by_section {
  public:
@@ -39,7 +42,8 @@ class by_section {
   turnstile::synchronized<T> value_;
 };
 
-/// A strand: the coroutine goes there for `f`, and back, so that the rest of it does not keep others waiting.
+/// A strand: the coroutine goes there for `f`, and back, so that the rest of it does not keep
+/// others waiting.
 template <class T>
 class by_strand {
  public:

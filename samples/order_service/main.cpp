@@ -1,8 +1,8 @@
 // order_service - an order book that clients reach over TCP, on Boost.Asio.
 //
-// You learn  how coroutines of Asio's enter sections (guarded.hpp), what such a service does inside and what
-//            outside (market.cpp), how it ends with requests in flight (session.cpp), and how to know that
-//            every answer is right (audit.hpp)
+// You learn  how coroutines of Asio's enter sections (guarded.hpp), what such a service does inside
+//            and what outside (market.cpp), how it ends with requests in flight (session.cpp), and
+//            how to know that every answer is right (audit.hpp)
 // Builds on  02_two_sections
 // Prints     how many requests a second, behind a section, a strand or a mutex
 //

@@ -39,14 +39,14 @@ class guarded_market final : public market {
   Guarded<statistics> totals_;
 };
 
-// A coroutine of Asio's goes through its executor after every await. A task of turnstile's goes on at once if
-// the section was idle, and on `jobs_` if it had to wait.
+// A coroutine of Asio's goes through its executor after every await. A task of turnstile's goes on
+// at once if the section was idle, and on `jobs_` if it had to wait.
 class task_market final : public market {
  public:
   task_market(asio::io_context& on, std::size_t symbols) : jobs_(on), books_(symbols) {}
 
-  // An Asio coroutine cannot await a task by itself. A section of its own, which nobody else asks for, starts it on
-  // the context and brings back what it gives.
+  // An Asio coroutine cannot await a task by itself. A section of its own, which nobody else asks
+  // for, starts it on the context and brings back what it gives.
   asio::awaitable<outcomes> carry_out(requests asked) override {
     turnstile::critical_section own{turnstile::section_options{.executor = jobs_}};
     const auto all = [&] { return carry_out_all(asked); };

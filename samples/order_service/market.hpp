@@ -1,7 +1,7 @@
 // market.hpp - all the books, and what is counted of them.
 //
-// You learn  what belongs inside a section here: a step in one book, some additions. Reading, writing and
-//            what lines mean stay outside.
+// You learn  what belongs inside a section here: a step in one book, some additions. Reading,
+//            writing and what lines mean stay outside.
 #pragma once
 
 #include "order_book.hpp"
@@ -18,8 +18,8 @@
 
 namespace order_service {
 
-/// What keeps coroutines apart that use one book, or the statistics. `task`: sections, too, but entered by
-/// coroutines of turnstile's own, one for all that a client asked at once.
+/// What keeps coroutines apart that use one book, or the statistics. `task`: sections, too, but
+/// entered by coroutines of turnstile's own, one for all that a client asked at once.
 enum class guard : std::uint8_t { section, task, strand, mutex };
 inline constexpr std::array<std::string_view, 4> guard_names = {"section", "task", "strand",
                                                                 "mutex"};

@@ -1,4 +1,5 @@
-// order_book.hpp - limit orders for one symbol, matched by price, then by time. Knows nothing of threads.
+// order_book.hpp - limit orders for one symbol, matched by price, then by time. Knows nothing of
+// threads.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// protocol.hpp - what clients and the service say to each other: a line for each request, and one for its
-// answer, in the same order.
+// protocol.hpp - what clients and the service say to each other: a line for each request, and one
+// for its answer, in the same order.
 //
 //   buy SYMBOL ID QUANTITY PRICE      N placed LEFT [ID:QUANTITY@PRICE]...    what it got, and what waits
 //   sell SYMBOL ID QUANTITY PRICE     N exists                                such an ID waits already
@@ -7,9 +7,9 @@
 //   depth SYMBOL                      N depth BID QUANTITY ASK QUANTITY       0 0: nobody waits
 //   statistics                        statistics REQUESTS FILLS QUANTITY CANCELLED
 //
-// A symbol is a capital letter, from A on. N counts the requests of one symbol, so the answers say in which
-// order they were carried out. What is not understood gets `error`. The last line of a service that ends is
-// `closing`: what the client has asked since then was not carried out.
+// A symbol is a capital letter, from A on. N counts the requests of one symbol, so the answers say
+// in which order they were carried out. What is not understood gets `error`. The last line of a
+// service that ends is `closing`: what the client has asked since then was not carried out.
 #pragma once
 
 #include "order_book.hpp"

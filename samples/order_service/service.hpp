@@ -20,8 +20,8 @@ class service {
 
   unsigned short port() const { return acceptor_.local_endpoint().port(); }
 
-  /// Takes no more connections, and ends those there are: then the context runs out of work. What was read
-  /// is answered before. From any thread.
+  /// Takes no more connections, and ends those there are: then the context runs out of work. What
+  /// was read is answered before. From any thread.
   void stop();
 
  private:

@@ -52,8 +52,8 @@ asio::awaitable<void> session::run() {
   if (is_stopping_) co_await say_goodbye();
 }
 
-// Many requests may come at once: they are answered at once. (g++ 12 awaits what stands behind a && whatever
-// stands before it: so both have a line of their own.)
+// Many requests may come at once: they are answered at once. (g++ 12 awaits what stands behind a &&
+// whatever stands before it: so both have a line of their own.)
 asio::awaitable<void> session::answer_until_the_end() {
   while (!is_stopping_) {
     if (!co_await read()) co_return;
@@ -101,7 +101,8 @@ asio::awaitable<bool> session::write() {
   co_return !std::get<0>(sent);
 }
 
-// To close a connection with something unread could cost the client answers that are still on their way.
+// To close a connection with something unread could cost the client answers that are still on their
+// way.
 asio::awaitable<void> session::say_goodbye() {
   using namespace asio::experimental::awaitable_operators;
   out_ += closing;

@@ -114,7 +114,8 @@ TEST_SUITE("asio") {
     critical_section b;
     told<void> t;
     gate g;
-    // The body of b waits for a, which the caller holds: no error, for the caller does not wait for it.
+    // The body of b waits for a, which the caller holds: no error, for the caller does not wait for
+    // it.
     const auto wait_for_a = [&]() -> task<> { co_await a.execute([] {}); };
     async_scope scope;
     const auto hold_a = [&]() -> task<> {

@@ -1,5 +1,6 @@
-// stress.cpp - several threads run one io_context, whose coroutines ask for one section, while signals and
-// stop tokens withdraw some of what waits. Each request ends exactly once, and what bodies write is plain.
+// stress.cpp - several threads run one io_context, whose coroutines ask for one section, while
+// signals and stop tokens withdraw some of what waits. Each request ends exactly once, and what
+// bodies write is plain.
 
 #include "stress/dice.hpp"
 

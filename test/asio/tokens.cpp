@@ -1,4 +1,5 @@
-// tokens.cpp - async_execute with every kind of completion token: where it completes, and with what.
+// tokens.cpp - async_execute with every kind of completion token: where it completes, and with
+// what.
 
 #include "asio/told.hpp"
 #include "support/counted.hpp"

@@ -1,5 +1,5 @@
-// withdrawal.cpp - a request that waits is withdrawn through the token's cancellation slot, by its own stop
-// token, or at its deadline.
+// withdrawal.cpp - a request that waits is withdrawn through the token's cancellation slot, by its
+// own stop token, or at its deadline.
 
 #include "asio/told.hpp"
 #include "support/gate.hpp"

@@ -1,4 +1,5 @@
-// asio.cpp - the same for a program on Boost.Asio, or on Asio alone (asio_alone.cpp): what asio.hpp needs is there, too.
+// asio.cpp - the same for a program on Boost.Asio, or on Asio alone (asio_alone.cpp): what asio.hpp
+// needs is there, too.
 #include <turnstile/asio.hpp>
 #include <turnstile/turnstile.hpp>
 

@@ -1,4 +1,5 @@
-// cuda.cpp - a program that links turnstile-cuda and calls nothing of it: GPUs are there all the same.
+// cuda.cpp - a program that links turnstile-cuda and calls nothing of it: GPUs are there all the
+// same.
 #include <turnstile/cuda.hpp>
 #include <turnstile/turnstile.hpp>
 

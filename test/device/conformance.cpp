@@ -154,7 +154,8 @@ TEST_SUITE("device") {
     CHECK_FALSE(support::gpu_is_required());
   }
 
-  // --- names ------------------------------------------------------------------------------------------
+  // --- names
+  // ------------------------------------------------------------------------------------------
 
   TEST_CASE("device: names") {
     CHECK(device::any().name() == "any");
@@ -203,7 +204,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- order --------------------------------------------------------------------------------------------
+  // --- order
+  // --------------------------------------------------------------------------------------------
 
   TEST_CASE("stream: does callables in the order in which they were given") {
     on_each_device([](const device_under_test& d) {
@@ -316,7 +318,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- events -------------------------------------------------------------------------------------------
+  // --- events
+  // -------------------------------------------------------------------------------------------
 
   TEST_CASE("event: one that is made by default is reached") {
     const event e;
@@ -426,7 +429,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- completion ---------------------------------------------------------------------------------------
+  // --- completion
+  // ---------------------------------------------------------------------------------------
 
   TEST_CASE("completion: of a stream that was given nothing") {
     on_each_device([](const device_under_test& d) {
@@ -541,7 +545,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- errors -------------------------------------------------------------------------------------------
+  // --- errors
+  // -------------------------------------------------------------------------------------------
 
   TEST_CASE("enqueue: what a callable throws goes to the next place, and only there") {
     on_each_device([](const device_under_test& d) {
@@ -613,7 +618,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- the life of streams ------------------------------------------------------------------------------
+  // --- the life of streams
+  // ------------------------------------------------------------------------------
 
   TEST_CASE("stream: moved, it goes on") {
     on_each_device([](const device_under_test& d) {
@@ -660,7 +666,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- buffers ------------------------------------------------------------------------------------------
+  // --- buffers
+  // ------------------------------------------------------------------------------------------
 
   TEST_CASE("device_buffer: sizes") {
     on_each_device([](const device_under_test& d) {
@@ -771,7 +778,8 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- the host device, step by step -----------------------------------------------------------------------
+  // --- the host device, step by step
+  // -----------------------------------------------------------------------
 
   TEST_CASE("host: the executor does the work, and nobody else") {
     on_each_device([](const device_under_test& d) {
@@ -857,7 +865,8 @@ TEST_SUITE("device") {
     CHECK(list == first_numbers(200));
   }
 
-  // --- contract breaks: on the host, where no thread is needed for them, but every device has these awaiters --
+  // --- contract breaks: on the host, where no thread is needed for them, but every device has
+  // these awaiters --
 
   TEST_CASE("completion: awaiting one twice, or one that was moved from, aborts") {
     const auto check_dies = [](auto f) { support::check_dies(f, "a wait for a device is"); };

@@ -1,5 +1,5 @@
-// exit_with_work.cpp - a process ends while a thread of the library's is blocked in the driver, whose work is done only
-// when the shared pool has ended.
+// exit_with_work.cpp - a process ends while a thread of the library's is blocked in the driver,
+// whose work is done only when the shared pool has ended.
 //
 // A program of its own: what has to go well is its end.
 

@@ -144,7 +144,8 @@ void must_be_current(int device) {
 
 bool is_lost(int device) { return w().sticky[static_cast<std::size_t>(device)] != 0; }
 
-// On a lost device there is no capture left to spoil, and the thread's mode cannot be changed any more.
+// On a lost device there is no capture left to spoil, and the thread's mode cannot be changed any
+// more.
 void must_look_gently(int device) {
   if (capture_mode != relaxed_capture && !is_lost(device)) ++w().wrong.strict_look;
 }

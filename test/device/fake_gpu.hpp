@@ -1,7 +1,7 @@
 // fake_gpu.hpp - a runtime with two GPUs that does what the test says, and no sooner.
 //
-// Work waits in its stream until step or finish_all, so nothing is ready by default. Calls can be made to
-// fail, and what a real runtime would only punish by chance is counted.
+// Work waits in its stream until step or finish_all, so nothing is ready by default. Calls can be
+// made to fail, and what a real runtime would only punish by chance is counted.
 #pragma once
 
 #include "device/gpu_api.hpp"
@@ -83,7 +83,8 @@ void finish_all();
 
 inline constexpr int any_device = -1;
 
-// The k-th call from now, of those for a device, fails; a sticky error stays with the device it was for.
+// The k-th call from now, of those for a device, fails; a sticky error stays with the device it was
+// for.
 void fail(call c, int k, int error, int device = any_device);
 // Whoever asks that device from now on, or is blocked there, hears of a sticky error.
 void lose(int device, int error);

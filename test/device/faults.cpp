@@ -1,5 +1,5 @@
-// faults.cpp - every call of the runtime fails once, at every place: nobody waits for ever, nothing is
-// left, and who is concerned hears of it once.
+// faults.cpp - every call of the runtime fails once, at every place: nobody waits for ever, nothing
+// is left, and who is concerned hears of it once.
 
 #include "device/fake_gpu.hpp"
 #include "device/gpu/gpu_error.hpp"
@@ -163,8 +163,8 @@ told told_of(fake::call c) {
   }
 }
 
-// Whether an error of it tells that a device is lost, wherever it comes: not that of an adopted stream
-// whose device is asked for.
+// Whether an error of it tells that a device is lost, wherever it comes: not that of an adopted
+// stream whose device is asked for.
 bool ends_a_device(fake::call c) {
   return told_of(c) == told::once && c != fake::call::stream_get_device;
 }

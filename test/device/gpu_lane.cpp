@@ -51,8 +51,8 @@ gpu_api that_says(int version, int code) {
   return api;
 }
 
-// The first event that is destroyed is so only when the body's thread is about to record, and that one records only when
-// all events are destroyed.
+// The first event that is destroyed is so only when the body's thread is about to record, and that
+// one records only when all events are destroyed.
 struct last_record {
   last_record() {
     the = this;
@@ -778,8 +778,8 @@ TEST_SUITE("device") {
     CHECK(e.ready());
   }
 
-  // Of three events the stream's end takes one. The first of the others is being destroyed when a body takes the second
-  // one, and all are destroyed before it records.
+  // Of three events the stream's end takes one. The first of the others is being destroyed when a
+  // body takes the second one, and all are destroyed before it records.
   TEST_CASE("gpu: who is about to record at the end keeps its event") {
     last_record hold;
     const gpus g(hold.table);

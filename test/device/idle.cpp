@@ -23,7 +23,8 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-// Coroutines of a pool, each of which waits for a polled stream of its own, until the test lets them go on.
+// Coroutines of a pool, each of which waits for a polled stream of its own, until the test lets
+// them go on.
 class waiting_coroutines {
  public:
   waiting_coroutines(thread_pool& on, std::size_t n) : scope_({.executor = on}) {

@@ -1,4 +1,5 @@
-// lost_sections.cpp - sections whose data was on a GPU that is lost: nobody waits for ever, nobody gets in.
+// lost_sections.cpp - sections whose data was on a GPU that is lost: nobody waits for ever, nobody
+// gets in.
 
 #include "device/fake_gpu.hpp"
 #include "device/gpus.hpp"

@@ -74,8 +74,8 @@ task<> note_on_host(critical_section& cs, trace& all, int id, std::size_t& seen)
   all.resumed.push_back(id);
 }
 
-// A number on the device, that one execution after the other adds one to. On a GPU what adds runs on the
-// host, for kernels need another compiler.
+// A number on the device, that one execution after the other adds one to. On a GPU what adds runs
+// on the host, for kernels need another compiler.
 class device_number {
  public:
   explicit device_number(stream& s) : there_(s, 1) {

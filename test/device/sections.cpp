@@ -1,4 +1,5 @@
-// sections.cpp - device executions: when the section is handed on, who waits for the tail, what is refused.
+// sections.cpp - device executions: when the section is handed on, who waits for the tail, what is
+// refused.
 
 #include "support/dies.hpp"
 #include "support/hold.hpp"

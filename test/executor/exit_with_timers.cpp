@@ -1,4 +1,5 @@
-// exit_with_timers.cpp - a process ends while timers wait, others come due, and coroutines sleep on.
+// exit_with_timers.cpp - a process ends while timers wait, others come due, and coroutines sleep
+// on.
 //
 // A program of its own: what has to go well is its end.
 

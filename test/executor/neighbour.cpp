@@ -16,7 +16,8 @@ using turnstile::detail::steady_clock;
 
 namespace {
 
-// One that goes on with its jobs, and is looked at every 100 us: calm if not said otherwise, 1 us a body.
+// One that goes on with its jobs, and is looked at every 100 us: calm if not said otherwise, 1 us a
+// body.
 class busy_one {
  public:
   explicit busy_one(std::chrono::nanoseconds a_body = 1us) : a_body_(a_body) {}

@@ -1,4 +1,5 @@
-// pace.cpp - who is brisk: no more than 200 ns a request beside serving, and 2 us with it; and who tries to be.
+// pace.cpp - who is brisk: no more than 200 ns a request beside serving, and 2 us with it; and who
+// tries to be.
 
 #include "executor/pace.hpp"
 

@@ -1,9 +1,9 @@
 // exit.cpp - a process ends while there is work in sections, pools, scopes and timers.
 //
-// Each case is a child process that returns from main. What it leaves behind is never destroyed, or is
-// static and destroyed in the order that the language gives; it has to end with status 0 and to say
-// nothing. No doctest here: its watchdog is a thread, and the thread sanitizer wants the process that
-// forks to have none.
+// Each case is a child process that returns from main. What it leaves behind is never destroyed, or
+// is static and destroyed in the order that the language gives; it has to end with status 0 and to
+// say nothing. No doctest here: its watchdog is a thread, and the thread sanitizer wants the
+// process that forks to have none.
 
 #include "support/child_process.hpp"
 

@@ -1,5 +1,5 @@
-// overflow.cpp - a fiber that needs more stack than it has says so. A program of its own: the handler is
-// installed only where nobody else has one.
+// overflow.cpp - a fiber that needs more stack than it has says so. A program of its own: the
+// handler is installed only where nobody else has one.
 
 #include "support/child_process.hpp"
 

@@ -11,7 +11,8 @@ bool interpreter::may_wait_for(actor a, std::size_t section) const {
   return static_cast<int>(section) > std::max(a.floor, a.holds->highest());
 }
 
-// The one the program says, if it may be waited for or is refused; else a higher one, if there is one.
+// The one the program says, if it may be waited for or is refused; else a higher one, if there is
+// one.
 std::optional<std::size_t> interpreter::choose(actor a, const instruction& i) const {
   const std::size_t count = world_.sites.size();
   const std::size_t wanted = i.section % count;

@@ -1,4 +1,5 @@
-// interpreter.hpp - does with the library what a program says, and tells the model all that happens.
+// interpreter.hpp - does with the library what a program says, and tells the model all that
+// happens.
 //
 // Programs that would wait in a circle are not made: the library does not find circles of several
 // chains. So
@@ -8,13 +9,15 @@
 //   - guards that outlive the block that took them lie in slots, and whoever runs the executors
 //     unlocks them when nothing else is left to do
 //
-// Requests are withdrawn only where nobody can be in the middle of serving them: not within jobs within
-// jobs, and not where executors are eager. Threads are for that (test/schedule, test/stress).
+// Requests are withdrawn only where nobody can be in the middle of serving them: not within jobs
+// within jobs, and not where executors are eager. Threads are for that (test/schedule,
+// test/stress).
 //
 // Programs that would need a thread are not made either: what has no executor and would be served
 // without one goes to thread_pool::shared(). So code that runs nowhere (a task spawned without an
-// executor, until it first suspends) neither posts to sections without an executor nor hands one on;
-// where it waits for one it says where to go on. Nor does it make requests that may be withdrawn.
+// executor, until it first suspends) neither posts to sections without an executor nor hands one
+// on; where it waits for one it says where to go on. Nor does it make requests that may be
+// withdrawn.
 #pragma once
 
 #include "fuzz/model.hpp"
@@ -117,7 +120,8 @@ class interpreter {
   void end_of(std::unique_ptr<root> r);
   static void on_error(std::exception_ptr error, std::string_view section, std::source_location);
 
-  // Tasks. Those that need not wait are done by plain_step, also inside plain bodies; false: not such.
+  // Tasks. Those that need not wait are done by plain_step, also inside plain bodies; false: not
+  // such.
   turnstile::task<> run_block(actor a, const block& b);
   turnstile::task<> step(actor a, const instruction& i);
   bool plain_step(actor a, const instruction& i);
@@ -240,8 +244,8 @@ class interpreter {
 // Runs the program that the bytes stand for, and ends the process if anything is wrong.
 void run_program(std::span<const std::uint8_t> bytes);
 
-// An execution, with others getting turns between its two steps: it has its place in line, and is not
-// published yet, as if its thread were stopped there.
+// An execution, with others getting turns between its two steps: it has its place in line, and is
+// not published yet, as if its thread were stopped there.
 template <class A>
 class late {
  public:

@@ -110,8 +110,8 @@ struct counts {
 
 class model {
  public:
-  // `counts_passed_on`: a request that was given to an executor, and has not begun, is still one of the
-  // waiters. Otherwise it is the one that has the section.
+  // `counts_passed_on`: a request that was given to an executor, and has not begun, is still one of
+  // the waiters. Otherwise it is the one that has the section.
   model(std::size_t sections, bool counts_passed_on)
       : lines_(sections), counts_passed_on_(counts_passed_on) {}
 
@@ -134,8 +134,10 @@ class model {
   std::uint64_t executions(std::size_t section) const { return line(section).executions; }
 
   // `depth` counts jobs that run within others, as if other threads did them. A body that starts
-  // outside of one and ends inside keeps its section until the outer call returns: the section lags.
-  // `elsewhere`: not on the section's executor. Then those aside are asked there before anybody has the section.
+  // outside of one and ends inside keeps its section until the outer call returns: the section
+  // lags.
+  // `elsewhere`: not on the section's executor. Then those aside are asked there before anybody has
+  // the section.
   void start(request& r, place now, int depth);
   void granted(request& r);
   void end(request& r, outcome got, int depth, bool elsewhere);
@@ -145,8 +147,8 @@ class model {
   // The predicate of an execute_when is asked: what does it say? `executions` as the section says.
   bool asks(request& r, std::uint64_t executions);
 
-  // Those that wait and of which `goes(r)` are withdrawn. Of a guard whose turn has come nobody can say
-  // from outside whether it was given already, so then the statistics say it, by `settle`.
+  // Those that wait and of which `goes(r)` are withdrawn. Of a guard whose turn has come nobody can
+  // say from outside whether it was given already, so then the statistics say it, by `settle`.
   template <class F>
   void withdraw(reason why, F goes) {
     for (request& r : requests_) {
@@ -158,13 +160,13 @@ class model {
 
   // Nobody has it any more, or never had.
   void drop(request& r) { r.who = request::listener::nobody; }
-  // The error, which says `why`, of a request to `section` that nobody listens to; false: there is no
-  // such request.
+  // The error, which says `why`, of a request to `section` that nobody listens to; false: there is
+  // no such request.
   bool unobserved(const std::exception_ptr& error, reason why, std::size_t section);
 
   void close(std::size_t section);
-  // Whoever waited for something accepted before goes on before those who waited for the end, if both
-  // do so at `home`. None: the order is not known.
+  // Whoever waited for something accepted before goes on before those who waited for the end, if
+  // both do so at `home`. None: the order is not known.
   void closed_now(std::size_t section, std::optional<place> home);
   bool ended(std::size_t section) const {
     return line(section).closed && line(section).waiting.empty();

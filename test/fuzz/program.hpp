@@ -1,6 +1,7 @@
 // program.hpp - what a string of bytes means: sections, tasks, and in which order they get to run.
 //
-// Every string is a program. Where the bytes end, what is missing reads as zero, and zero ends lists.
+// Every string is a program. Where the bytes end, what is missing reads as zero, and zero ends
+// lists.
 #pragma once
 
 #include <cstddef>

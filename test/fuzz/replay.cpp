@@ -2,8 +2,8 @@
 //
 //   fuzz_replay [--tell] [--random COUNT --seed N] FILE_OR_FOLDER...
 //
-// --tell says on stderr what each request does. Random programs come from the seed alone; the number
-// of the one that fails is said, and `--only NUMBER` runs just that one.
+// --tell says on stderr what each request does. Random programs come from the seed alone; the
+// number of the one that fails is said, and `--only NUMBER` runs just that one.
 
 #include "fuzz/interpreter.hpp"
 

@@ -1,7 +1,7 @@
 // all_in_cu.cu - every public header also compiles in a .cu.
 //
-// Each is included on the command line. Coroutines belong into .cpp files: see the README. What is here
-// is what a .cu may want of us.
+// Each is included on the command line. Coroutines belong into .cpp files: see the README. What is
+// here is what a .cu may want of us.
 #include <turnstile/cuda.hpp>
 
 namespace {

@@ -2,7 +2,8 @@
 //
 //     paths PATH N
 //
-// Nothing here depends on time, or on another thread: two runs with the same N are the same instructions.
+// Nothing here depends on time, or on another thread: two runs with the same N are the same
+// instructions.
 // Ends with 77 on a machine where no section is ever kept.
 
 #include <turnstile/detail/keeper.hpp>
@@ -17,7 +18,8 @@
 
 using namespace turnstile;
 
-// Whoever serves looks at the clock, and looks again the sooner the slower the bodies are, as they are here.
+// Whoever serves looks at the clock, and looks again the sooner the slower the bodies are, as they
+// are here.
 // This one stands still.
 extern "C" std::int64_t standing_still() asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
 extern "C" std::int64_t standing_still() { return 1; }
@@ -51,8 +53,8 @@ void with_a_token(long n, long& sum) {
   sync_wait(execute_with(cs, source.get_token(), n, sum));
 }
 
-// 64 coroutines queue behind a guard, again and again: its unlocking serves 32, a job of the section the
-// others, and both hand them back.
+// 64 coroutines queue behind a guard, again and again: its unlocking serves 32, a job of the
+// section the others, and both hand them back.
 void queued(long n, long& sum) {
   constexpr long coroutines = 64;
   manual_executor home;

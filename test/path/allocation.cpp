@@ -28,7 +28,8 @@ namespace {
 
 constexpr int each = 300;
 
-// Made before the marks are set; all of it happens between them but for the two sections at the ends.
+// Made before the marks are set; all of it happens between them but for the two sections at the
+// ends.
 task<> run_between(critical_section& start, critical_section& cs, critical_section& end, long& n) {
   co_await start.execute([] {});
   for (int i = 0; i != each; ++i) co_await cs.execute([&n] { ++n; });

@@ -1,4 +1,5 @@
-// any_coroutine.cpp - every coroutine type may await everything, whatever it does to what it awaits.
+// any_coroutine.cpp - every coroutine type may await everything, whatever it does to what it
+// awaits.
 
 #include "support/coroutine_types.hpp"
 #include "support/foreign.hpp"
@@ -342,7 +343,8 @@ TEST_SUITE("path") {
     CHECK_FALSE(sync_wait(std::move(handle)));
   }
 
-  // --- where it goes on ---------------------------------------------------------------------------
+  // --- where it goes on
+  // ---------------------------------------------------------------------------
 
   TEST_CASE("any coroutine: on an executor, it comes back there") {
     loop home;
@@ -414,7 +416,8 @@ TEST_SUITE("path") {
     CHECK(s.done());
   }
 
-  // --- what it goes on as -----------------------------------------------------------------------------
+  // --- what it goes on as
+  // -----------------------------------------------------------------------------
 
   TEST_CASE_TEMPLATE("any coroutine: a guard kept over a wait is no other coroutine's", How,
                      EVERY_KIND) {

@@ -1,4 +1,5 @@
-// budget.cpp - nobody serves others for long: after 32 bodies or 50 us the section goes to an executor.
+// budget.cpp - nobody serves others for long: after 32 bodies or 50 us the section goes to an
+// executor.
 
 #include "support/foreign.hpp"
 #include "support/hold.hpp"

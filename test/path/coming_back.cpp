@@ -1,4 +1,5 @@
-// coming_back.cpp - the coroutine comes back on the executor it left, after the section was released.
+// coming_back.cpp - the coroutine comes back on the executor it left, after the section was
+// released.
 
 #include "support/foreign.hpp"
 #include "support/gate.hpp"

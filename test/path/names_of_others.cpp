@@ -1,4 +1,5 @@
-// names_of_others.cpp - another library has functions of the same names beside its types: ours are called all the same.
+// names_of_others.cpp - another library has functions of the same names beside its types: ours are
+// called all the same.
 
 #include <turnstile/turnstile.hpp>
 
@@ -9,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-// Found by argument, they would fit everything. folly::coro has a get_awaiter, cppcoro a when_all and a sync_wait.
+// Found by argument, they would fit everything. folly::coro has a get_awaiter, cppcoro a when_all
+// and a sync_wait.
 namespace another {
 
 #define TAKES(name)                 \

@@ -1,7 +1,9 @@
-// no_memory.cpp - whatever cannot be had for want of memory says so, and nothing else is lost with it.
+// no_memory.cpp - whatever cannot be had for want of memory says so, and nothing else is lost with
+// it.
 //
-// A program of its own, because it replaces the global operator new: each case is run again and again, and the first,
-// the second, the third ... allocation of its thread fails, until it gets by with those that succeed.
+// A program of its own, because it replaces the global operator new: each case is run again and
+// again, and the first, the second, the third ... allocation of its thread fails, until it gets by
+// with those that succeed.
 
 #include "support/child_process.hpp"
 #include "support/foreign.hpp"
@@ -45,8 +47,9 @@ class failing {
   static bool has_failed() noexcept { return left < 0; }
 };
 
-// `once(fail)` makes what it needs, and calls fail(f), in which an allocation fails. It checks that nothing is lost,
-// whether f has thrown bad_alloc or not; anything else that is thrown is wrong. Gives how many have failed.
+// `once(fail)` makes what it needs, and calls fail(f), in which an allocation fails. It checks that
+// nothing is lost, whether f has thrown bad_alloc or not; anything else that is thrown is wrong.
+// Gives how many have failed.
 template <class Once>
 long each_fails(Once once) {
   for (long n = 0; n != 1000; ++n) {

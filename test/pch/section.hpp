@@ -1,5 +1,5 @@
-// section.hpp - what tests of sections include, compiled once for each program that has many of them. No
-// test may lean on it: .ci/run also builds without it.
+// section.hpp - what tests of sections include, compiled once for each program that has many of
+// them. No test may lean on it: .ci/run also builds without it.
 #include <turnstile/turnstile.hpp>
 
 #include <algorithm>

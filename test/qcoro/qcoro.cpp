@@ -1,8 +1,8 @@
 // qcoro.cpp - coroutines of QCoro, on the thread of a Qt event loop, await what the library has.
 //
-// A QCoro::Task begins at once. It knows nothing of executors, so after a wait it goes on on the thread
-// that served it. QCoro expects its tasks to end on the thread that awaits them, and Qt its objects to be
-// used on theirs: say resume_on, with an executor that posts to the loop.
+// A QCoro::Task begins at once. It knows nothing of executors, so after a wait it goes on on the
+// thread that served it. QCoro expects its tasks to end on the thread that awaits them, and Qt its
+// objects to be used on theirs: say resume_on, with an executor that posts to the loop.
 
 #include "qcoro/qt_executor.hpp"
 #include "support/hold.hpp"

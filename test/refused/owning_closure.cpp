@@ -1,4 +1,5 @@
-// owning_closure.cpp - a closure written inside co_await, whose captures g++ before 13 would destroy twice.
+// owning_closure.cpp - a closure written inside co_await, whose captures g++ before 13 would
+// destroy twice.
 //
 // Refused   g++ before 13 destroys the captures of a lambda written inside co_await twice
 #include <turnstile/critical_section.hpp>

@@ -1,4 +1,5 @@
-// tried_awaitable.cpp - a body that returns an awaitable, given to try_execute, which does not wait.
+// tried_awaitable.cpp - a body that returns an awaitable, given to try_execute, which does not
+// wait.
 //
 // Refused   a body that waits cannot be tried: use execute
 #include <turnstile/critical_section.hpp>

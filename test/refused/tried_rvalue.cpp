@@ -1,4 +1,5 @@
-// tried_rvalue.cpp - a body that returns an rvalue reference, which no answer of try_execute can hold.
+// tried_rvalue.cpp - a body that returns an rvalue reference, which no answer of try_execute can
+// hold.
 //
 // Refused   no answer of try_execute can be an rvalue reference: return the value, or an lvalue
 #include <turnstile/critical_section.hpp>

@@ -1,8 +1,8 @@
 // deadlock_table.cpp - every way of waiting in every scenario, with the verdict that is expected.
 //
 // A party holds sections, waits at its own door, and then waits for something while it still holds
-// them. How it does all that is the column; what it meets is the row. The others are parties too, of
-// the usual kind. All of it runs on one thread, but for parties that block theirs.
+// them. How it does all that is the column; what it meets is the row. The others are parties too,
+// of the usual kind. All of it runs on one thread, but for parties that block theirs.
 
 #include "support/foreign.hpp"
 #include "support/gate.hpp"

@@ -1,4 +1,5 @@
-// reentry.cpp - asking for a section that the chain of awaits already holds is an error, not a hang.
+// reentry.cpp - asking for a section that the chain of awaits already holds is an error, not a
+// hang.
 
 #include "support/foreign.hpp"
 #include "support/gate.hpp"

@@ -32,7 +32,8 @@ struct calls {
   int made = 0;
 };
 
-// f(name, whether it writes, how it is called), for each member. All that write leave a 9 where there was a 2.
+// f(name, whether it writes, how it is called), for each member. All that write leave a 9 where
+// there was a 2.
 template <class T, class F>
 void for_each_member(F f) {
   using v = variable<T>;

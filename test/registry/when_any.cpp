@@ -1,5 +1,5 @@
-// when_any.cpp - what chains are below a when_any or in a scope that is stopped: waits that need not end,
-// re-entry all the same, and guards that come out of it.
+// when_any.cpp - what chains are below a when_any or in a scope that is stopped: waits that need
+// not end, re-entry all the same, and guards that come out of it.
 
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
@@ -35,7 +35,8 @@ task<> hold_then_enter(critical_section& mine, gate& g, critical_section& wanted
 
 foreign run(task<> t) { co_await std::move(t); }
 
-// Two chains, each with a section; the first one waits, below a when_any, for what runs in the second's.
+// Two chains, each with a section; the first one waits, below a when_any, for what runs in the
+// second's.
 struct crossed {
   task<> first_chain() {
     auto waits = [this]() -> task<> {

@@ -1,5 +1,5 @@
-// blocking.cpp - plain threads in a section's line: they are told once, wake up, serve when they are asked to,
-// and may end what they waited for.
+// blocking.cpp - plain threads in a section's line: they are told once, wake up, serve when they
+// are asked to, and may end what they waited for.
 
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"

@@ -1,5 +1,5 @@
-// cds_maps.cpp - identities of plain addresses, and shared names, for the checker: libcds is not driven
-// by it, so here every look is one under the lock. No scenario shares a name.
+// cds_maps.cpp - identities of plain addresses, and shared names, for the checker: libcds is not
+// driven by it, so here every look is one under the lock. No scenario shares a name.
 
 #include "registry/addresses.hpp"
 #include "registry/shared_names.hpp"

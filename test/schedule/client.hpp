@@ -1,4 +1,5 @@
-// client.hpp - one coroutine and the executor that it comes back to, run by whoever waits for its end.
+// client.hpp - one coroutine and the executor that it comes back to, run by whoever waits for its
+// end.
 #pragma once
 
 #include "schedule/scenario.hpp"

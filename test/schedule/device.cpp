@@ -1,5 +1,5 @@
-// device.cpp - a section and a device that works for it: nothing runs before what it follows, nobody is
-// forgotten, and who goes on last may end the section.
+// device.cpp - a section and a device that works for it: nothing runs before what it follows,
+// nobody is forgotten, and who goes on last may end the section.
 
 #include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
@@ -21,7 +21,8 @@ using detail::seq_cst;
 
 namespace {
 
-// A device with one lane, whose work is done by a thread of the scenario. With an error, all of it fails.
+// A device with one lane, whose work is done by a thread of the scenario. With an error, all of it
+// fails.
 class by_thread : public detail::lane {
  public:
   explicit by_thread(std::exception_ptr error) : lane(device::host()), error_(std::move(error)) {}

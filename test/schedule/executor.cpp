@@ -92,7 +92,8 @@ void steal_one(detail::fork_stack& from) {
   if (job* const j = from.steal()) j->run();
 }
 
-// An owner does something with so many forks, and then takes what is left, while a thief comes twice.
+// An owner does something with so many forks, and then takes what is left, while a thief comes
+// twice.
 template <class Owner>
 auto each_fork_once(std::size_t forks, Owner owner) {
   return [=] {
@@ -118,7 +119,8 @@ job* taken_from(detail::worker& w, detail::run_queue& to) {
   return w.mail.take().first;
 }
 
-// As one more worker, which has no jobs: it runs one that is somewhere, and lies down until there is one.
+// As one more worker, which has no jobs: it runs one that is somewhere, and lies down until there
+// is one.
 void find_one_and_run(std::vector<detail::worker>& workers, detail::sleepers& idle) {
   detail::run_queue mine;
   idle.begin_search();
@@ -135,7 +137,8 @@ void find_one_and_run(std::vector<detail::worker>& workers, detail::sleepers& id
   }
 }
 
-// One job is somewhere at a worker that stands still. Another worker takes it, and waits for it in its own.
+// One job is somewhere at a worker that stands still. Another worker takes it, and waits for it in
+// its own.
 auto moved_while_one_lies_down(void (*put)(detail::worker&, job&, detail::sleepers&)) {
   return [=] {
     detail::sleepers idle;

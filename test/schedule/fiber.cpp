@@ -1,5 +1,5 @@
-// fiber.cpp - schedules of fibers: a wait begins off the stack that waits, and what a fiber does between
-// lock and unlock is a body of the section, on whatever thread serves that.
+// fiber.cpp - schedules of fibers: a wait begins off the stack that waits, and what a fiber does
+// between lock and unlock is a body of the section, on whatever thread serves that.
 
 #include "schedule/lane.hpp"
 #include "schedule/signal.hpp"

@@ -1,5 +1,5 @@
-// kept.hpp - a section that the calling thread keeps. It comes back to it before anybody else is there, so that no
-// search goes through that.
+// kept.hpp - a section that the calling thread keeps. It comes back to it before anybody else is
+// there, so that no search goes through that.
 #pragma once
 
 #include "schedule/scenario.hpp"

@@ -7,8 +7,8 @@
 
 namespace schedule {
 
-// Sleeps while it has nothing to do, for a thread that looks again and again is a large tree. What is
-// posted has run when it ends.
+// Sleeps while it has nothing to do, for a thread that looks again and again is a large tree. What
+// is posted has run when it ends.
 class lane {
  public:
   lane() : runs_([this] { run(); }) {}

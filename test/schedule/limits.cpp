@@ -1,4 +1,5 @@
-// limits.cpp - schedules of a section whose waiters are limited: one may wait, and the others are outside.
+// limits.cpp - schedules of a section whose waiters are limited: one may wait, and the others are
+// outside.
 
 #include "schedule/place.hpp"
 

@@ -1,4 +1,5 @@
-// litmus.cpp - the checker by itself: what the memory model allows is found, what it forbids is not.
+// litmus.cpp - the checker by itself: what the memory model allows is found, what it forbids is
+// not.
 //
 // Names of the shapes as in the literature (Alglave, Maranget, Tautschnig, 2014).
 

@@ -71,8 +71,8 @@ class place {
   const bool is_bound_;
 };
 
-// Ended by the last of those who asked. The first one holds it, with a body that waits: whoever ends that
-// is no user, and nobody waits for what it still does then.
+// Ended by the last of those who asked. The first one holds it, with a body that waits: whoever
+// ends that is no user, and nobody waits for what it still does then.
 class shared_place {
  public:
   explicit shared_place(int users, turnstile::section_options options = {.ring_capacity = 1})

@@ -1,5 +1,5 @@
-// resume.cpp - ends that several threads meet at: scopes, when_all, when_any, sync_wait, shared holds; and
-// waits that end by themselves while they are stopped.
+// resume.cpp - ends that several threads meet at: scopes, when_all, when_any, sync_wait, shared
+// holds; and waits that end by themselves while they are stopped.
 
 #include "schedule/lane.hpp"
 #include "support/hold.hpp"

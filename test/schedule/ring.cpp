@@ -1,4 +1,5 @@
-// ring.cpp - the rings by themselves: producers that arrive, publish, and serve when it falls to them.
+// ring.cpp - the rings by themselves: producers that arrive, publish, and serve when it falls to
+// them.
 //
 // Checked in every execution: one body at a time (bodies write a guarded field), everybody served
 // once, in the order of the tickets, nobody waiting for ever.

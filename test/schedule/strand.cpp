@@ -1,7 +1,7 @@
 // strand.cpp - whole sections: serving, waiting bodies, guards, closing, and their end.
 //
-// Threads wait with sync_wait, so that a result comes back through the word that it waits on; or they
-// are lanes, so that the one that serves has no request of its own.
+// Threads wait with sync_wait, so that a result comes back through the word that it waits on; or
+// they are lanes, so that the one that serves has no request of its own.
 
 #include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"

@@ -46,8 +46,8 @@ void wait_for(const atomic<int>& n, int end) {
   for (int seen = 0; (seen = n.load(detail::acquire)) != end;) n.wait(seen, detail::acquire);
 }
 
-// A coroutine that sleeps below something that can be stopped, and the executor it comes back to: run by
-// whoever wants to know how it ended.
+// A coroutine that sleeps below something that can be stopped, and the executor it comes back to:
+// run by whoever wants to know how it ended.
 class sleeper {
  public:
   void begin(const std::stop_token& stop, detail::time_point until) {

@@ -1,8 +1,9 @@
-// variable.cpp - snapshots: who takes a block, who writes it in place, who replaces and who frees it.
+// variable.cpp - snapshots: who takes a block, who writes it in place, who replaces and who frees
+// it.
 //
-// Values are two guarded fields, each the number of writes so far: in every execution a snapshot is whole
-// and fits its version, nobody writes what somebody can read, and every block is freed once. Here the
-// count of takes moves to the block with the fourth.
+// Values are two guarded fields, each the number of writes so far: in every execution a snapshot is
+// whole and fits its version, nobody writes what somebody can read, and every block is freed once.
+// Here the count of takes moves to the block with the fourth.
 
 #include "schedule/scenario.hpp"
 

@@ -1,7 +1,9 @@
-// wait_graph.cpp - waits that would never end: one of those on the cycle is refused and everybody goes
-// on; and nobody is refused for a wait that ends. Whatever is missed hangs, which the checker reports.
+// wait_graph.cpp - waits that would never end: one of those on the cycle is refused and everybody
+// goes on; and nobody is refused for a wait that ends. Whatever is missed hangs, which the checker
+// reports.
 //
-// Plain threads that hold guards are chains of their own; spawned work on a lane is a member of its scope.
+// Plain threads that hold guards are chains of their own; spawned work on a lane is a member of its
+// scope.
 
 #include "schedule/lane.hpp"
 #include "support/hold.hpp"
@@ -495,8 +497,8 @@ TEST_SUITE("wait graph") {
         {.most = {1, 0}});
   }
 
-  // Whoever joins goes on at an instant at which nothing ran, and then its join is in nobody's way; or it
-  // takes the error of what it waited for.
+  // Whoever joins goes on at an instant at which nothing ran, and then its join is in nobody's way;
+  // or it takes the error of what it waited for.
   TEST_CASE(
       "wait graph: a join ends while new work is spawned that asks for what its chain holds") {
     holds(
@@ -606,8 +608,8 @@ TEST_SUITE("wait graph") {
     });
   }
 
-  // `b` is closed and made again at the same place by one of two who close it, before the other one has
-  // gone on.
+  // `b` is closed and made again at the same place by one of two who close it, before the other one
+  // has gone on.
   TEST_CASE("wait graph: what was closed is no way to a section that comes in its place") {
     holds([] {
       critical_section a(small);

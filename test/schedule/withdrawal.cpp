@@ -1,8 +1,8 @@
 // withdrawal.cpp - requests that go before their turn: the line, lanes, several sections, those set
 // aside; and the tokens that they keep.
 //
-// Who asks is a client, begun by the scenario's own thread, so that what is in line at first costs no
-// turns. Where its own thread matters, that begins it.
+// Who asks is a client, begun by the scenario's own thread, so that what is in line at first costs
+// no turns. Where its own thread matters, that begins it.
 
 #include "schedule/client.hpp"
 #include "schedule/lane.hpp"
@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 using detail::acq_rel;
 using detail::relaxed;
 
-// The shared pool outlives every execution, so a scenario that needs it brings one of its own: all calls
-// from other files come here (meson.build).
+// The shared pool outlives every execution, so a scenario that needs it brings one of its own: all
+// calls from other files come here (meson.build).
 namespace {
 thread_pool* pool_of_scenario = nullptr;
 }
@@ -446,7 +446,8 @@ TEST_SUITE("withdrawal") {
         {.most = {2, 1}});
   }
 
-  // --- several sections, and what nobody awaits ---------------------------------------------------
+  // --- several sections, and what nobody awaits
+  // ---------------------------------------------------
 
   TEST_CASE("withdrawal: who has one section and waits for another one goes, and leaves both") {
     holds(

@@ -1,7 +1,8 @@
 // can_be_kept.cpp - whether a section can stay with a thread, asked of the kernel itself.
 //
-// The other tests believe support::can_be_kept, which is the library's own answer: were that always no, nothing
-// would be kept, and all of them would hold. The thread sanitizer does without the kernel, other rings keep nothing.
+// The other tests believe support::can_be_kept, which is the library's own answer: were that always
+// no, nothing would be kept, and all of them would hold. The thread sanitizer does without the
+// kernel, other rings keep nothing.
 
 #include "support/keeping.hpp"
 

@@ -55,7 +55,8 @@ void post_who_wants(critical_section& cs, critical_section& g, bool& ran) {
   std::thread([&] { cs.post([&] { g.execute_blocking([&] { ran = true; }); }); }).join();
 }
 
-// Two that go on together on a thread without an executor: the first one blocks for what the second one does.
+// Two that go on together on a thread without an executor: the first one blocks for what the second
+// one does.
 struct needs_the_next {
   critical_section g;
   section_guard held = support::hold(g);

@@ -1,5 +1,5 @@
-// holders_flag.cpp - TensorFlow's defect, by construction: there a waiter that is cancelled clears the
-// flag of whoever holds the section, and a third one gets in beside the holder.
+// holders_flag.cpp - TensorFlow's defect, by construction: there a waiter that is cancelled clears
+// the flag of whoever holds the section, and a third one gets in beside the holder.
 
 #include "support/gate.hpp"
 #include "support/loop.hpp"

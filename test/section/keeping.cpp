@@ -1,5 +1,5 @@
-// keeping.cpp - a section stays with the thread that keeps coming back to it, which nobody can tell but by
-// the time it takes.
+// keeping.cpp - a section stays with the thread that keeps coming back to it, which nobody can tell
+// but by the time it takes.
 //
 // Where nothing is ever kept (support::can_be_kept), all the same has to hold.
 
@@ -57,8 +57,8 @@ void elsewhere(F f) {
   std::thread(std::move(f)).join();
 }
 
-// `use` is done to a section that another thread keeps, which does not look at it meanwhile and comes back to
-// it afterwards. `bodies` is how many executions that is.
+// `use` is done to a section that another thread keeps, which does not look at it meanwhile and
+// comes back to it afterwards. `bodies` is how many executions that is.
 template <class F>
 void check_taken_by(std::uint64_t bodies, F use) {
   critical_section cs;

@@ -40,7 +40,8 @@ void meet_somebody(critical_section& cs) {
   sync_wait(scope.join());
 }
 
-// Works longer between two bodies than any lines take to come over, for a few times that are measured.
+// Works longer between two bodies than any lines take to come over, for a few times that are
+// measured.
 void be_away_for_long(critical_section& cs) {
   for (unsigned i = 0; i != 2 * detail::bodies_in_a_turn; ++i) {
     for (int n = 0; n != 100; ++n) detail::pause();

@@ -1,9 +1,9 @@
-// cancellation.cpp - storms of withdrawals: many wait in one section that a guard holds, a random half
-// of them is withdrawn from several threads, and the guard is unlocked amid that.
+// cancellation.cpp - storms of withdrawals: many wait in one section that a guard holds, a random
+// half of them is withdrawn from several threads, and the guard is unlocked amid that.
 //
 // Each request ends exactly once, by running or by going; those that run keep their order, one at a
-// time; and the section is free at the end. What bodies write is plain variables, so that the thread
-// sanitizer sees two at once.
+// time; and the section is free at the end. What bodies write is plain variables, so that the
+// thread sanitizer sees two at once.
 //
 // TURNSTILE_STRESS_SCALE=250 makes the storm of ten thousand 1000 rounds long.
 
@@ -216,8 +216,8 @@ task<> ask_somehow(dice& d, ledger& l, critical_section& cs, std::size_t i, exec
   }
 }
 
-// Each asker spawns its requests in order. Without an executor spawn comes back when a request is in
-// line.
+// Each asker spawns its requests in order. Without an executor spawn comes back when a request is
+// in line.
 template <class F>
 void ask_all(const ledger& l, std::size_t askers, F spawn) {
   const std::size_t each = (l.size() + askers - 1) / askers;
@@ -467,7 +467,8 @@ void storm_of_scopes(dice& d, std::size_t requests, std::size_t scopes) {
   check_free(cs, l.back() + 1, l.gone());
 }
 
-// Handles that are kept or dropped, and posts: what is withdrawn of those nobody waits for is reported.
+// Handles that are kept or dropped, and posts: what is withdrawn of those nobody waits for is
+// reported.
 void storm_of_handles(dice& d, std::size_t requests) {
   const reports reported;
   ledger l(requests, 1);
@@ -557,8 +558,8 @@ void storm_on_several(dice& d, std::size_t requests) {
   REQUIRE(executions >= ran + 2 * in_a.back() + 3);
 }
 
-// Those set aside wait for a count. Whoever runs sees that none was forgotten that is older, may run
-// and was not asked to go.
+// Those set aside wait for a count. Whoever runs sees that none was forgotten that is older, may
+// run and was not asked to go.
 class levels {
  public:
   levels(dice& d, std::size_t requests) : ran_(requests), asked_(requests) {

@@ -1,5 +1,5 @@
-// claims.cpp - many sections claim and end, and resources with them: no conflict is missed, nobody is refused
-// without one, nothing stays.
+// claims.cpp - many sections claim and end, and resources with them: no conflict is missed, nobody
+// is refused without one, nothing stays.
 
 #include "stress/crew.hpp"
 #include "stress/dice.hpp"
@@ -69,8 +69,8 @@ tick now() {
   return ticks.fetch_add(1);
 }
 
-// A section's use of one thing. The claim was made between `asked` and `got`, and ended with the section,
-// between `ends` and `gone`.
+// A section's use of one thing. The claim was made between `asked` and `got`, and ended with the
+// section, between `ends` and `gone`.
 struct use {
   bool exclusive;
   tick asked, got;
@@ -83,7 +83,8 @@ struct refusal {
   tick asked, told;
 };
 
-// What one thread saw. Its sections come one after the other, so uses of one thing are in order of time.
+// What one thread saw. Its sections come one after the other, so uses of one thing are in order of
+// time.
 struct record {
   std::array<std::vector<use>, objects> uses;
   std::vector<refusal> refusals;

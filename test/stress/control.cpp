@@ -1,6 +1,6 @@
-// control.cpp - random trees of when_any, when_all and timeout whose leaves give a value, fail or wait for
-// what never comes. Whatever was started ends, once; and no cancellation comes out of what nobody has
-// stopped from outside: its cause does.
+// control.cpp - random trees of when_any, when_all and timeout whose leaves give a value, fail or
+// wait for what never comes. Whatever was started ends, once; and no cancellation comes out of what
+// nobody has stopped from outside: its cause does.
 
 #include "stress/crew.hpp"
 #include "stress/dice.hpp"
@@ -195,8 +195,8 @@ task<> counted(world& w, const node& n, endings& all) {
   }
 }
 
-// Somebody stops them from outside meanwhile, or the first error does. A cancellation comes out only if
-// nothing else does, and nothing at all only if no tree threw.
+// Somebody stops them from outside meanwhile, or the first error does. A cancellation comes out
+// only if nothing else does, and nothing at all only if no tree threw.
 void in_a_scope(world& w, dice& d, std::vector<node>& trees) {
   endings all;
   async_scope scope{{.fail_fast = d.one_in(2), .executor = w.pool}};

@@ -1,8 +1,8 @@
 // delays.hpp - the library's seam for atomics, with delays around every operation.
 //
-// The operations are the standard ones. Before and after each, the thread may pause, yield or sleep,
-// by numbers that come from the seed and the number of the thread. Nothing is ordered by a sleep:
-// it only lets others in where they seldom get in by themselves.
+// The operations are the standard ones. Before and after each, the thread may pause, yield or
+// sleep, by numbers that come from the seed and the number of the thread. Nothing is ordered by a
+// sleep: it only lets others in where they seldom get in by themselves.
 //
 // What the ticket ring does is known by the file that does it and by its order: ticket_word raises
 // its word with acquire only to claim, and ticket_ring exchanges a cell with release to park and

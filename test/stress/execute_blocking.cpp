@@ -1,8 +1,8 @@
 // execute_blocking.cpp - plain threads and workers of pools that block in a section's line, among
 // coroutines and posted bodies.
 //
-// A wake-up that is lost shows as a test that does not end. The data is plain variables: two bodies at
-// once would leave them wrong, and the thread sanitizer would see it.
+// A wake-up that is lost shows as a test that does not end. The data is plain variables: two bodies
+// at once would leave them wrong, and the thread sanitizer would see it.
 
 #include "stress/crew.hpp"
 #include "stress/dice.hpp"

@@ -1,5 +1,5 @@
-// fibers.cpp - fibers, coroutines and plain threads in the same sections, with stops: whatever was asked
-// for ends exactly once, and no two are inside.
+// fibers.cpp - fibers, coroutines and plain threads in the same sections, with stops: whatever was
+// asked for ends exactly once, and no two are inside.
 
 #include "stress/dice.hpp"
 

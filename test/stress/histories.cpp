@@ -75,7 +75,8 @@ class arena {
     }
   }
 
-  // Without waiting for results: what is spawned without an executor is in line, or over, afterwards.
+  // Without waiting for results: what is spawned without an executor is in line, or over,
+  // afterwards.
   void start_all(std::span<record> mine, async_scope& scope) {
     for (std::size_t i = 0; i < mine.size(); i += asked_by(mine[i])) {
       scope.spawn(ask(mine[i]));

@@ -47,8 +47,8 @@ struct record {
   std::uint32_t section = 0;
   kind what = kind::plain;
   std::uint64_t given = 0;
-  // Written by whoever asks. Stamps: before the call; at the first moment at which it was in line for
-  // sure; with its result. 0 where there was none.
+  // Written by whoever asks. Stamps: before the call; at the first moment at which it was in line
+  // for sure; with its result. 0 where there was none.
   std::uint64_t invoked = 0;
   std::uint64_t accepted = 0;
   std::uint64_t responded = 0;
@@ -62,8 +62,8 @@ struct record {
   std::uint64_t together_with = unknown;  // the id of another one seen inside
 };
 
-// Real time, as far as one counter can tell: everybody takes numbers from it. A thread sanitizer must
-// not see an order in it that the library did not make, hence relaxed there.
+// Real time, as far as one counter can tell: everybody takes numbers from it. A thread sanitizer
+// must not see an order in it that the library did not make, hence relaxed there.
 inline std::uint64_t stamp() noexcept {
   static std::atomic<std::uint64_t> clock{1};
   return clock.fetch_add(1, sanitized ? std::memory_order_relaxed : std::memory_order_seq_cst);

@@ -1,9 +1,9 @@
-// keeping.cpp - sections that go to and fro between the threads that keep them and everybody else: bursts,
-// short ones and long ones, on a few sections, among tries, guards, posts and coroutines; sections that end
-// while they are kept, and threads that end while they keep.
+// keeping.cpp - sections that go to and fro between the threads that keep them and everybody else:
+// bursts, short ones and long ones, on a few sections, among tries, guards, posts and coroutines;
+// sections that end while they are kept, and threads that end while they keep.
 //
-// The data is plain variables: two bodies at once would leave them wrong, and the thread sanitizer would see
-// it. A section that is left to nobody shows as a test that does not end.
+// The data is plain variables: two bodies at once would leave them wrong, and the thread sanitizer
+// would see it. A section that is left to nobody shows as a test that does not end.
 
 #include "support/keeping.hpp"
 

@@ -1,4 +1,5 @@
-// last_result.cpp - the awaiter of the last execution destroys the section as soon as it is resumed.
+// last_result.cpp - the awaiter of the last execution destroys the section as soon as it is
+// resumed.
 //
 // What the library still touched after that, the address sanitizer would see.
 

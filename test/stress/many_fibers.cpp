@@ -1,5 +1,5 @@
-// many_fibers.cpp - a hundred thousand fibers alive at once, each with frames on its stack, and the memory
-// they take. Their stacks are guarded where the kernel has guards that cost no mapping.
+// many_fibers.cpp - a hundred thousand fibers alive at once, each with frames on its stack, and the
+// memory they take. Their stacks are guarded where the kernel has guards that cost no mapping.
 
 #include "support/hold.hpp"
 

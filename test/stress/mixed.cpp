@@ -1,5 +1,5 @@
-// mixed.cpp - everything at once: kinds of bodies, guards, handles, nested sections, thread hops, on
-// pools, loops and plain threads, with more threads than cores.
+// mixed.cpp - everything at once: kinds of bodies, guards, handles, nested sections, thread hops,
+// on pools, loops and plain threads, with more threads than cores.
 //
 // A section's data is plain variables. Two bodies at once would leave them wrong, and the thread
 // sanitizer would see it.

@@ -30,7 +30,8 @@ constexpr int rounds = stress::sanitized ? 1'000 : 10'000;
 constexpr unsigned n_sections = 8;
 constexpr int nobody = -1;
 
-// Branches are strands of control: what is spawned, submitted, or a child of when_all is one of its own.
+// Branches are strands of control: what is spawned, submitted, or a child of when_all is one of its
+// own.
 class ledger {
  public:
   int new_branch() {

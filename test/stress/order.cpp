@@ -1,8 +1,9 @@
 // order.cpp - one order of acceptance, across threads.
 //
-// A request gets a stamp before it is made and one after it was accepted, from one clock. If one was
-// accepted before another was made, it has to run first: that is all that can be seen from outside
-// of a first come, first served order, and it includes that each thread's requests keep theirs.
+// A request gets a stamp before it is made and one after it was accepted, from one clock. If one
+// was accepted before another was made, it has to run first: that is all that can be seen from
+// outside of a first come, first served order, and it includes that each thread's requests keep
+// theirs.
 
 #include "stress/crew.hpp"
 #include "stress/dice.hpp"

@@ -1,8 +1,8 @@
 // philosophers.cpp - everybody needs two chopsticks that others need too, and nobody ever stops.
 //
-// Seats are asked for in every order, so that a lock taken one by one would come to a standstill. The
-// chopsticks' numbers are plain variables: two neighbours at once would leave them wrong, and the thread
-// sanitizer would see it.
+// Seats are asked for in every order, so that a lock taken one by one would come to a standstill.
+// The chopsticks' numbers are plain variables: two neighbours at once would leave them wrong, and
+// the thread sanitizer would see it.
 
 #include "stress/dice.hpp"
 

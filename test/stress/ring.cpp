@@ -1,8 +1,9 @@
 // ring.cpp - every ring by itself: producers on threads, and whoever owns it serves.
 //
-// Each producer keeps some requests in line, stops now and then between arriving and publishing, and
-// gives the ring away in the middle of serving to whoever sees that first, as a section does through
-// an executor. The owner's side is plain variables, so the thread sanitizer sees two owners at once.
+// Each producer keeps some requests in line, stops now and then between arriving and publishing,
+// and gives the ring away in the middle of serving to whoever sees that first, as a section does
+// through an executor. The owner's side is plain variables, so the thread sanitizer sees two owners
+// at once.
 
 #include "ring/driven.hpp"
 #include "stress/crew.hpp"

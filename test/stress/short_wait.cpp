@@ -1,7 +1,9 @@
-// short_wait.cpp - coroutines on several workers that do something else between two short bodies, so that they
-// wait for each other in place, among some with long bodies and some that ask again at once.
+// short_wait.cpp - coroutines on several workers that do something else between two short bodies,
+// so that they wait for each other in place, among some with long bodies and some that ask again at
+// once.
 //
-// The data is plain variables: two bodies at once would leave them wrong, and the thread sanitizer would see it.
+// The data is plain variables: two bodies at once would leave them wrong, and the thread sanitizer
+// would see it.
 
 #include "stress/dice.hpp"
 

@@ -1,7 +1,7 @@
 // child_process.hpp - runs a function in a child process: what it says on stderr, how it ends.
 //
-// The child must not start threads: the thread sanitizer refuses that after a fork, unless the parent
-// has no other thread itself.
+// The child must not start threads: the thread sanitizer refuses that after a fork, unless the
+// parent has no other thread itself.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// coroutine_types.hpp - coroutine types as other libraries have them. They know nothing of this one.
+// coroutine_types.hpp - coroutine types as other libraries have them. They know nothing of this
+// one.
 #pragma once
 
 #include <atomic>
@@ -44,7 +45,8 @@ class own_loop {
   std::queue<std::coroutine_handle<>> ready_;
 };
 
-// --- what a promise does to what is awaited ---------------------------------------------------------
+// --- what a promise does to what is awaited
+// ---------------------------------------------------------
 
 template <class A>
 decltype(auto) awaiter_behind(A&& a) {
@@ -129,7 +131,8 @@ class brought_home {
     };
   };
 
-  // The wait alone: what comes out of it is for the one that asked. A refusal is thrown by the others.
+  // The wait alone: what comes out of it is for the one that asked. A refusal is thrown by the
+  // others.
   class wait {
    public:
     explicit wait(brought_home& of) noexcept : of_(&of) {}
@@ -178,7 +181,8 @@ struct at_home {
   }
 };
 
-// --- coroutine types ----------------------------------------------------------------------------------
+// --- coroutine types
+// ----------------------------------------------------------------------------------
 
 // What those below have in common: the end, which somebody may wait for, and the error.
 class ended_flag {

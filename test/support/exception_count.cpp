@@ -1,9 +1,10 @@
 // exception_count.cpp - shows the thread sanitizer how exceptions are counted.
 //
-// libstdc++ counts inside its shared library who has an exception, and there the sanitizer does not look:
-// who frees what another thread read last is then taken for a race. Here stand in front of the two
-// functions that give an exception back ones that tell the sanitizer first. Their names and what they do
-// are from libstdc++'s libsupc++/eh_ptr.cc and eh_catch.cc. Built without the sanitizer.
+// libstdc++ counts inside its shared library who has an exception, and there the sanitizer does not
+// look: who frees what another thread read last is then taken for a race. Here stand in front of
+// the two functions that give an exception back ones that tell the sanitizer first. Their names and
+// what they do are from libstdc++'s libsupc++/eh_ptr.cc and eh_catch.cc. Built without the
+// sanitizer.
 #include <cstring>
 #include <dlfcn.h>
 #include <exception>
@@ -12,9 +13,9 @@
 
 namespace {
 
-// From the telling to the end of the giving back nobody else may do the same: the last one has to be told
-// after all others. The sanitizer must not see this lock, or it would order everything. A destructor of an
-// exception may give back another one.
+// From the telling to the end of the giving back nobody else may do the same: the last one has to
+// be told after all others. The sanitizer must not see this lock, or it would order everything. A
+// destructor of an exception may give back another one.
 class turn {
  public:
   turn() {

@@ -32,8 +32,8 @@ inline bool kept_here(const turnstile::critical_section& cs) {
   return kept_by(*turnstile::detail::here().keeps, cs);
 }
 
-// Enough for a fresh section, wherever this thread is in its turn and whatever it keeps: two turns and what
-// is left of one, and one more to give up another section.
+// Enough for a fresh section, wherever this thread is in its turn and whatever it keeps: two turns
+// and what is left of one, and one more to give up another section.
 inline constexpr int enough_bodies = 128;
 
 inline void come_back_to(turnstile::critical_section& cs) {

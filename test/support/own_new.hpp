@@ -1,5 +1,5 @@
-// own_new.hpp - replaces the global operator new. Included once, by a program that defines before_allocation, which
-// is called before each and may throw.
+// own_new.hpp - replaces the global operator new. Included once, by a program that defines
+// before_allocation, which is called before each and may throw.
 #pragma once
 
 #include <cstddef>

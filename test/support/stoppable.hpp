@@ -9,8 +9,8 @@
 
 namespace support {
 
-// While it lives, waits that this thread begins, and those of coroutines that are begun on it, end when
-// the token is stopped.
+// While it lives, waits that this thread begins, and those of coroutines that are begun on it, end
+// when the token is stopped.
 class stoppable {
  public:
   explicit stoppable(std::stop_token token)

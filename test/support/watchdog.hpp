@@ -1,5 +1,5 @@
-// watchdog.hpp - ends the program, with the test's name and where its threads are, when a test takes
-// too long.
+// watchdog.hpp - ends the program, with the test's name and where its threads are, when a test
+// takes too long.
 #pragma once
 
 #include "support/stacks.hpp"
@@ -19,8 +19,8 @@ inline std::chrono::seconds seconds_from_environment(const char* name, int other
   return std::chrono::seconds(text == nullptr ? otherwise : std::atoi(text));
 }
 
-// The deadline of one test: 60 s, or what TEST_DEADLINE_SECONDS says, as often as a stress run was made
-// longer, besides the time that it was asked to take.
+// The deadline of one test: 60 s, or what TEST_DEADLINE_SECONDS says, as often as a stress run was
+// made longer, besides the time that it was asked to take.
 inline std::chrono::seconds deadline_of_a_test() {
   const auto times = seconds_from_environment("TURNSTILE_STRESS_SCALE", 1).count();
   return seconds_from_environment("TEST_DEADLINE_SECONDS", 60) * times +

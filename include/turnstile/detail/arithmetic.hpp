@@ -1,4 +1,5 @@
-// arithmetic.hpp - adding, subtracting and averaging values of types that have some of the operators.
+// arithmetic.hpp - adding, subtracting and averaging values of types that have some of the
+// operators.
 #pragma once
 
 #include <concepts>
@@ -43,7 +44,8 @@ void subtract_from(T& t, const D& d) {
   }
 }
 
-// What a mean is made of: of integers a type that holds the sum of as many of them as there can be, and their sign.
+// What a mean is made of: of integers a type that holds the sum of as many of them as there can be,
+// and their sign.
 template <class T>
 struct summed {
   using type = T;

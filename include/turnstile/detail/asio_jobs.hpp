@@ -1,25 +1,27 @@
 // asio_jobs.hpp - the jobs that wait for an executor of Asio's, and the handler that runs them.
 //
-// Shape     Under the lock: the jobs in order, and `called`: a handler is on its way. One is whenever a
-//           job waits.
+// Shape     Under the lock: the jobs in order, and `called`: a handler is on its way. One is
+//           whenever a job waits.
 //
 //             (none, not called) --post----> (jobs, called)   the poster gives Asio the handler
 //             (jobs, called)     --post----> (jobs, called)
-//             (jobs, called)     --handler-> takes one; if there are more, gives Asio the next handler
-//                                            before it runs that one, so other threads go on with them;
-//                                            then takes more, `most_in_a_row` in all
+//             (jobs, called)     --handler-> takes one; if there are more, gives Asio the next
+//                                            handler before it runs that one, so other threads go
+//                                            on with them; then takes more, `most_in_a_row` in all
 //
-//           shares = the asio_executor, each handler, and the memory of one of them, `block`, in which
-//           Asio keeps the one on its way. So posting does not allocate, unless the executor does
-//           without the handler's allocator, as any_io_executor.
+//           shares = the asio_executor, each handler, and the memory of one of them, `block`, in
+//           which Asio keeps the one on its way. So posting does not allocate, unless the executor
+//           does without the handler's allocator, as any_io_executor.
 //
 // Edges     J1  shares.fetch_sub(acq_rel): all that others did comes before the end
-//           J2  block_used.store(release) in deallocate -> exchange(acquire) in allocate: the memory
+//           J2  block_used.store(release) in deallocate -> exchange(acquire) in allocate: the
+//               memory
 //
-// Progress  posting blocks a thread for a step of a list; Asio's own lock is taken once for a handler
+// Progress  posting blocks a thread for a step of a list; Asio's own lock is taken once for a
+//           handler
 //
-// Dangers   Once the lock is released a job may run, and end the asio_executor's life: the handler's share
-//           is taken under it.
+// Dangers   Once the lock is released a job may run, and end the asio_executor's life: the
+//           handler's share is taken under it.
 //
 // Proof     test/asio (executor)
 #pragma once

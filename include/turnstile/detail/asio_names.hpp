@@ -1,5 +1,5 @@
-// asio_names.hpp - what the library uses of Asio, from Boost or, with TURNSTILE_ASIO_STANDALONE, alone. An Asio that
-// does not know the compiler has no coroutines of its own for it.
+// asio_names.hpp - what the library uses of Asio, from Boost or, with TURNSTILE_ASIO_STANDALONE,
+// alone. An Asio that does not know the compiler has no coroutines of its own for it.
 #pragma once
 
 #if defined(TURNSTILE_ASIO_STANDALONE)

@@ -85,14 +85,14 @@ class asio_work {
   using executor_type = asio::associated_executor_t<Handler>;
   using context_type = decltype(detail::context_executor(std::declval<const executor_type&>()));
 
-  // A guard says first that its work is over, and lets go of its executor then. A strand still asks for its context's
-  // services there, so somebody else has to keep that from ending.
+  // A guard says first that its work is over, and lets go of its executor then. A strand still asks
+  // for its context's services there, so somebody else has to keep that from ending.
   asio::executor_work_guard<context_type> outlives_;
   asio::executor_work_guard<executor_type> by_;
 };
 
-// Lives where the handler's allocator says, from the initiating call until the section is left. Then what
-// is left of it goes to the executor, which frees that if it ends without running it.
+// Lives where the handler's allocator says, from the initiating call until the section is left.
+// Then what is left of it goes to the executor, which frees that if it ends without running it.
 template <class Body, class Handler>
 class asio_operation final
     : public detached<Body, asio_operation<Body, Handler>, bodies::here_too> {
@@ -130,8 +130,8 @@ class asio_operation final
   // Without memory for the post this ends the program: the handler would be lost.
   void end() noexcept {
     const asio_work<Handler> works = std::move(works_);
-    // What is left of it when it has been moved from may still refer to the executor, whose context may end as soon
-    // as `works` has. So it ends before.
+    // What is left of it when it has been moved from may still refer to the executor, whose context
+    // may end as soon as `works` has. So it ends before.
     asio_completion<value, Handler> last(std::move(handler_), got_);
     allocator memory(last.get_allocator());
     std::destroy_at(this);
@@ -203,8 +203,8 @@ struct start_asio_operation {
   }
 
  private:
-  // A section that is idle, and an execution that nothing more is known of: without an operation, which
-  // makes it 1.3 times as long as a mere asio::post, not 2.8 times. False: it has not run.
+  // A section that is idle, and an execution that nothing more is known of: without an operation,
+  // which makes it 1.3 times as long as a mere asio::post, not 2.8 times. False: it has not run.
   template <class Body, class R>
   static bool runs_at_once(const asio_request& asked, Body& body, result<R>& got) noexcept {
     section_core& section = *asked.section;

@@ -1,9 +1,10 @@
 // atomic.hpp - the one seam through which all atomics of the library go.
 //
-// A checker that drives the real code (test/schedule) defines TURNSTILE_ATOMIC_SEAM as the name of a
-// header that declares the same names: atomic<T>, guarded<T>, statistic<T>, pause and the memory
-// orders. Nothing else in include/ or lib/ uses the standard atomics, but for threads, locks and fences, which
-// have a seam of their own (threads.hpp), and the word of two (double_word.hpp), which the checker does not see.
+// A checker that drives the real code (test/schedule) defines TURNSTILE_ATOMIC_SEAM as the name of
+// a header that declares the same names: atomic<T>, guarded<T>, statistic<T>, pause and the memory
+// orders. Nothing else in include/ or lib/ uses the standard atomics, but for threads, locks and
+// fences, which have a seam of their own (threads.hpp), and the word of two (double_word.hpp),
+// which the checker does not see.
 #pragma once
 
 #include <cstdint>

@@ -8,19 +8,22 @@
 //             job      --run-------------> -             by the thread, which then waits again
 //             done     --returns                         the thread goes on
 //
-//           done and job come once for each wait, and may be there together: the request was withdrawn
-//           after the section had been given away with it. Then the job is run first.
+//           done and job come once for each wait, and may be there together: the request was
+//           withdrawn after the section had been given away with it. Then the job is run first.
 //
-// Edges     B1  word.fetch_add(seq_cst) in tell -> load(acquire) in spin and park: the result, or the job.
-//               seq_cst, because notify_one looks whether anybody waits: its look must not come before
+// Edges     B1  word.fetch_add(seq_cst) in tell -> load(acquire) in spin and park: the result, or
+//               the job.
+//               seq_cst, because notify_one looks whether anybody waits: its look must not come
+//               before
 //
-// Progress  signal and post are wait-free, and make a system call only if the thread is parked. wait
-//           blocks a thread.
+// Progress  signal and post are wait-free, and make a system call only if the thread is parked.
+//           wait blocks a thread.
 //
-// Dangers   After signal's fetch_add the thread may have returned, and this object be gone. Notifying uses
-//           the address only, and a waiter looks at the word again whenever it wakes.
-//           Nobody posts a job to a thread whose request has been handed back: the section was given
-//           away with that very request, while it was in line.
+// Dangers   After signal's fetch_add the thread may have returned, and this object be gone.
+//           Notifying uses the address only, and a waiter looks at the word again whenever it
+//           wakes.
+//           Nobody posts a job to a thread whose request has been handed back: the section was
+//           given away with that very request, while it was in line.
 //
 // Proof     test/schedule (blocking)
 #pragma once
@@ -41,7 +44,8 @@ class blocked_thread {
   // By whoever hands its request back, once. This may be gone afterwards.
   void signal() noexcept { tell(done); }
 
-  // As an executor: whoever serves the section gives it away with this thread's request, which is next.
+  // As an executor: whoever serves the section gives it away with this thread's request, which is
+  // next.
   void post(job& j) noexcept {
     job_ = &j;
     tell(has_job);  // and the section may have ended
@@ -50,8 +54,8 @@ class blocked_thread {
   // By the thread. Serves others meanwhile if it is asked to.
   void wait() noexcept;
 
-  // By the thread, instead: it has withdrawn its request itself. The section may have been given to it
-  // before.
+  // By the thread, instead: it has withdrawn its request itself. The section may have been given to
+  // it before.
   void need_not_wait() noexcept;
 
  private:
@@ -72,7 +76,8 @@ class blocked_thread {
   guarded<job*> job_;  // B1
 };
 
-// Where the requests of blocked threads go when they are done with: each tells its thread, wherever that is.
+// Where the requests of blocked threads go when they are done with: each tells its thread, wherever
+// that is.
 struct TURNSTILE_VISIBLE blocked_threads {
   void post(job& j) noexcept { job_access::work_here(j); }  // j may be gone
 };

@@ -1,5 +1,5 @@
-// blocking_execution.hpp - what section.execute_blocking(body) does: the request lives on the calling
-// thread's stack, and is served like everybody else's.
+// blocking_execution.hpp - what section.execute_blocking(body) does: the request lives on the
+// calling thread's stack, and is served like everybody else's.
 #pragma once
 
 #include <turnstile/detail/blocked_thread.hpp>

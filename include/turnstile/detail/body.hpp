@@ -16,8 +16,8 @@ class stream;
 
 namespace detail {
 
-// A body that can be called with a stream, and not without, only submits work to a device. The second is not even
-// asked of the others: that of a generic body may be an error.
+// A body that can be called with a stream, and not without, only submits work to a device. The
+// second is not even asked of the others: that of a generic body may be an error.
 template <class Body>
 inline constexpr bool submits =
     std::conjunction_v<std::negation<std::is_invocable<std::remove_reference_t<Body>&>>,
@@ -55,7 +55,8 @@ constexpr void require_host_body() noexcept {
       "execute_blocking of one section only");
 }
 
-// What a call uses that ends with its body: a copy of an lvalue, as an execution has one; an rvalue itself.
+// What a call uses that ends with its body: a copy of an lvalue, as an execution has one; an rvalue
+// itself.
 template <class Body>
 using tried_body = std::conditional_t<std::is_lvalue_reference_v<Body>, std::decay_t<Body>, Body&>;
 
@@ -70,8 +71,9 @@ struct body_result<Body, true> {
 template <class Body>
 using body_result_t = typename body_result<Body>::type;
 
-// Calls `f` as the body of an execution in `section` by the chain `requester`, on the calling thread, whose
-// state is `t` and whose chain is `before`. Gives the guards that it left behind, if any.
+// Calls `f` as the body of an execution in `section` by the chain `requester`, on the calling
+// thread, whose state is `t` and whose chain is `before`. Gives the guards that it left behind, if
+// any.
 template <class F>
 TURNSTILE_INLINE chain_frame* run_held(thread_state& t, chain_frame* before,
                                        const section_core& section, chain_frame* requester,

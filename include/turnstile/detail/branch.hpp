@@ -1,5 +1,5 @@
-// branch.hpp - a task at the root of something awaited from outside a coroutine: by a plain thread, a
-// scope, a section's strand, or as one of several children.
+// branch.hpp - a task at the root of something awaited from outside a coroutine: by a plain thread,
+// a scope, a section's strand, or as one of several children.
 #pragma once
 
 #include <turnstile/detail/awaitable.hpp>

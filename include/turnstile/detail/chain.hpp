@@ -2,39 +2,41 @@
 //
 // Ownership follows the chain of awaits, not the thread. A chain is a list of frames, innermost
 // first; a frame says "this section is held, and below it whatever my parent says". Frames never
-// change once they are visible, except that a guard's frame can be marked as let go, and is put onto
-// another chain with the guard when the chain that took it ends.
+// change once they are visible, except that a guard's frame can be marked as let go, and is put
+// onto another chain with the guard when the chain that took it ends.
 //
 // Kinds of frame:
-//   body    lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not counted:
-//           everything of the library's that can see it ends before it does.
+//   body    lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not
+//           counted: everything of the library's that can see it ends before it does.
 //   member  the root of spawned work's chain (wait_graph.hpp): holds nothing. Not counted either.
-//   stop    on top of what a child of when_any or timeout inherits: holds nothing, and waits below it
-//           end when its token is stopped. Not counted either. A member has its scope's token.
-//   hold    belongs to a section_guard, which may move, outlive the coroutine and be unlocked on any
-//           thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
-//   copy    of any of these, counted, for somebody else's coroutine: that may be detached and outlive
-//           the body it was started in, or wait while a guard is given to another chain, whose frame
-//           then has another parent. Marked as let go when the original ends or is let go.
+//   stop    on top of what a child of when_any or timeout inherits: holds nothing, and waits below
+//           it end when its token is stopped. Not counted either. A member has its scope's token.
+//   hold    belongs to a section_guard, which may move, outlive the coroutine and be unlocked on
+//           any thread. Counted: whoever keeps a pointer to it as the top of a chain has a share.
+//   copy    of any of these, counted, for somebody else's coroutine: that may be detached and
+//           outlive the body it was started in, or wait while a guard is given to another chain,
+//           whose frame then has another parent. Marked as let go when the original ends or is let
+//           go.
 //
-// A guard's frame is moved onto another chain when the coroutine that took it ends (adopt_holds), so
-// what somebody else's coroutine keeps is copies throughout.
+// A guard's frame is moved onto another chain when the coroutine that took it ends (adopt_holds),
+// so what somebody else's coroutine keeps is copies throughout.
 //
-// What stops a wait is asked in two ways. Waits in a section's line are many, so they look for a token
-// only if a bit of the mask says that there is one: below a when_any or timeout, and in work that was
-// spawned when its scope was stoppable already, which a scope is from the first time that anybody asked
-// for its token. All other waits walk down to the root, and find every scope's token.
+// What stops a wait is asked in two ways. Waits in a section's line are many, so they look for a
+// token only if a bit of the mask says that there is one: below a when_any or timeout, and in work
+// that was spawned when its scope was stoppable already, which a scope is from the first time that
+// anybody asked for its token. All other waits walk down to the root, and find every scope's token.
 //
 // So every pointer to the top of a chain is taken with share() and given up with drop(), which cost
 // one test when the top is not a hold. The thread's own pointer is in thread_state.hpp.
 //
-// Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees, or who finds by a load(acquire) that
-//                    all shares are its own
-//        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section, and
-//            gets what its owner did from there (W1 of ticket_word.hpp)
-//        E3  copy    made under the lock, by one of the chain's threads; no lock in end_frame: all that
-//            was done in the chain comes before the end of what the frame stands for. So the frame of a
-//            body that calls nothing unknown is never stored at all (bench/uncontended, 1.5 ns)
+// Edges  E1  drop    shares.fetch_sub(acq_rel) in drop_hold -> the last one frees, or who finds by
+//                    a load(acquire) that all shares are its own
+//        E2  let go  let_go is relaxed: who finds a hold let go has still to ask for the section,
+//            and gets what its owner did from there (W1 of ticket_word.hpp)
+//        E3  copy    made under the lock, by one of the chain's threads; no lock in end_frame: all
+//            that was done in the chain comes before the end of what the frame stands for. So the
+//            frame of a body that calls nothing unknown is never stored at all (bench/uncontended,
+//            1.5 ns)
 //
 // Proof  test/schedule (strand: a guard); test/registry, test/fuzz
 #pragma once
@@ -92,8 +94,8 @@ class site {
   std::uint32_t size_ = 0;
 };
 
-// One bit of each section held from here down, which spares most walks; and above 2^32 what else is said
-// from here down.
+// One bit of each section held from here down, which spares most walks; and above 2^32 what else is
+// said from here down.
 using chain_mask = std::uint64_t;
 inline constexpr chain_mask stoppable = chain_mask{1} << 32;  // waits end when a stop is asked for
 inline constexpr chain_mask alternative = chain_mask{1} << 33;  // waits need not end: no edges
@@ -164,7 +166,8 @@ inline chain_frame frame_on(chain_frame* below, const section_core* s, const sit
   return {s, below, at, mask_of(s) | (below == nullptr ? 0 : below->mask)};
 }
 
-// What `below` is when waits below it end with `stop`; they need not end otherwise. `stop` outlives it.
+// What `below` is when waits below it end with `stop`; they need not end otherwise. `stop` outlives
+// it.
 inline stop_frame stop_on(chain_frame* below, const std::stop_token& stop,
                           const site* at) noexcept {
   const chain_mask mask = stoppable | alternative | (below == nullptr ? 0 : below->mask);
@@ -185,7 +188,8 @@ inline bool need_not_end(const chain_frame* top) noexcept {
 std::stop_token any_surrounding_stop(const chain_frame* top) noexcept;
 // The same, and a scope that is found is stoppable from now on.
 std::stop_token ask_for_surrounding_stop(const chain_frame* top) noexcept;
-// The same for a wait in a section's line: without a walk if no token was known when `top` was made.
+// The same for a wait in a section's line: without a walk if no token was known when `top` was
+// made.
 inline std::stop_token surrounding_stop(const chain_frame* top) noexcept {
   return can_be_stopped(top) ? any_surrounding_stop(top) : std::stop_token();
 }
@@ -198,8 +202,8 @@ inline bool holds_section(const chain_frame& f) noexcept {
   return f.section != nullptr && !gone(f);
 }
 
-// What a frame's section is called. A body's section is there as long as the body; a guard may be let go
-// meanwhile, by any thread, so its section is not asked.
+// What a frame's section is called. A body's section is there as long as the body; a guard may be
+// let go meanwhile, by any thread, so its section is not asked.
 struct section_name {
   std::string_view name;
   std::string_view container;
@@ -230,13 +234,16 @@ inline void end_frame(uncounted_frame& f) noexcept {
 // The calling chain's innermost hold (guards let go do not count). Null: it holds nothing.
 const chain_frame* innermost_held() noexcept;
 
-// Throws reentry_error if the calling chain holds `s` (guards let go do not count); `at` is the request that asks.
+// Throws reentry_error if the calling chain holds `s` (guards let go do not count); `at` is the
+// request that asks.
 void refuse_if_held(const section_core& s, const site& at);
 
-// Throws deadlock_error if the calling chain holds `s`: what waits in line there would wait for ever.
+// Throws deadlock_error if the calling chain holds `s`: what waits in line there would wait for
+// ever.
 void refuse_wait_if_held(const section_core& s, const site& at);
 
-// A new hold of `s`, which is one share, for the guard; and then on top of the calling chain, which has one too.
+// A new hold of `s`, which is one share, for the guard; and then on top of the calling chain, which
+// has one too.
 hold_frame* make_hold(const section_core& s, const site& at);
 void push_hold(hold_frame& h) noexcept;
 

@@ -65,9 +65,9 @@ class chain_promise {
   }
 
  private:
-  // What the thread had. The library resumes a coroutine with nothing on the thread but its own chain;
-  // that ends with it, and who awaits it may be somebody else's coroutine, which takes what it finds: the
-  // chain that this one started on, which is the awaiter's.
+  // What the thread had. The library resumes a coroutine with nothing on the thread but its own
+  // chain; that ends with it, and who awaits it may be somebody else's coroutine, which takes what
+  // it finds: the chain that this one started on, which is the awaiter's.
   chain_frame* left_to_others() noexcept {
     chain_frame* const outer = std::exchange(outer_, nullptr);
     if (!alone_ || outer == base_) return outer;
@@ -82,8 +82,8 @@ class chain_promise {
   bool alone_ = false;            // what the thread had is the coroutine's own chain
 };
 
-// Adds the chain's coming and going to an awaiter, which it asks at once whether it is ready. A is the awaiter or a
-// reference to it.
+// Adds the chain's coming and going to an awaiter, which it asks at once whether it is ready. A is
+// the awaiter or a reference to it.
 template <class A>
 class tracked;
 
@@ -161,8 +161,8 @@ class tracked<A&> {
     }
   }
 
-  // Written after it was asked: what a compiler knows of memory ends where a section is left, and so it still knows
-  // them when the coroutine goes on, and need not write them (test/instructions).
+  // Written after it was asked: what a compiler knows of memory ends where a section is left, and
+  // so it still knows them when the coroutine goes on, and need not write them (test/instructions).
   A* at_once_;           // the awaiter, if it was ready
   A* awaiter_;           // if not
   chain_promise* away_;  // of the coroutine, if it was suspended

@@ -30,12 +30,12 @@ class forked;
 
 namespace detail {
 
-// Counts children down. The last of them is started when nothing is left to be done for the parent, so none
-// comes last before.
+// Counts children down. The last of them is started when nothing is left to be done for the parent,
+// so none comes last before.
 //
-// Edges    N1  left_.fetch_sub(acq_rel), or load(acquire) by whoever finds that it is the last one: the
-//              children's results, and what their siblings noted of them, to whoever comes last and so to
-//              the parent
+// Edges    N1  left_.fetch_sub(acq_rel), or load(acquire) by whoever finds that it is the last one:
+//              the children's results, and what their siblings noted of them, to whoever comes last
+//              and so to the parent
 // Dangers  After a fetch_sub that is not the last one, everything here may be gone.
 // Proof    test/schedule (when_all)
 class countdown {
@@ -182,7 +182,8 @@ class child : private branch_end,
   }
 
   // Children of work that has its scope only wait side by side, so each is a member itself. Below a
-  // guard that may be gone one day they share the work's frame. Below an alternative no wait is told.
+  // guard that may be gone one day they share the work's frame. Below an alternative no wait is
+  // told.
   chain_frame* side_by_side(chain_frame* chain) {
     if (need_not_end(chain)) return chain;
     chain_frame* root = chain;
@@ -204,8 +205,8 @@ class child : private branch_end,
   std::optional<member_frame> member_;
 };
 
-// A range that only shows what is elsewhere: elements that can be copied stay there, and what it has with it is kept as
-// long as the children, which may refer to that.
+// A range that only shows what is elsewhere: elements that can be copied stay there, and what it
+// has with it is kept as long as the children, which may refer to that.
 template <class Range>
 inline constexpr bool shows_only = std::ranges::view<Range>;
 template <class Range>
@@ -244,8 +245,8 @@ struct rest_of_range<Range> {
   std::unique_ptr<Range> kept;  // stays where it is: the children may refer to what is in it
 };
 
-// Starts all of them, each after `prepare(child, which)`, and gives the last one to go on with in the
-// parent's stead. Everything may be gone then.
+// Starts all of them, each after `prepare(child, which)`, and gives the last one to go on with in
+// the parent's stead. Everything may be gone then.
 template <class... C, class Prepare>
 std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::tuple<C...>& children,
                                        Prepare prepare) {

@@ -26,8 +26,8 @@
 //
 // Edges     C1  a section's record and its `known`: X1 of section_core.hpp, from record_of to
 //               claimed_already
-//           C2  rest.store(release) in rest_of -> rest.load(acquire) in details: the name, which is asked for without
-//               the lock
+//           C2  rest.store(release) in rest_of -> rest.load(acquire) in details: the name, which is
+//               asked for without the lock
 //           All else by the lock. The words and `known` are read relaxed: what they say of the
 //           reader's own section was true when that section's turn came, and stays true until the
 //           section or the resource ends, which nobody who still uses them may overlap with.
@@ -40,7 +40,8 @@
 //           No destructor of a resource may run under the lock: see forget_address.
 //
 // Proof     test/schedule (claims): all interleavings of two sections and two resources, with close
-//           and with both ends; each rule above fails there when it is broken. test/registry, test/stress
+//           and with both ends; each rule above fails there when it is broken. test/registry,
+//           test/stress
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
@@ -89,8 +90,8 @@ class resource_identity {
 
   struct rest;
 
-  // The word, with the section's number, which is not 0, added to it if there is one section. Nothing is
-  // added to that number where it is asked for most: bench/uncontended, 0.5 ns.
+  // The word, with the section's number, which is not 0, added to it if there is one section.
+  // Nothing is added to that number where it is asked for most: bench/uncontended, 0.5 ns.
   enum kind : std::uint64_t {
     none = 0,
     sole_exclusive = 0,
@@ -117,14 +118,15 @@ bool are_claimed(const section_core& s, const resource_list& uses, bool exclusiv
 // What errors and records call them.
 std::vector<std::string> labels_of(const resource_list& uses);
 
-// Throws device_mismatch_error if one of them is on a device that the section is not on; for one that is on
-// a GPU and whose body only submits, also if it is the host's.
+// Throws device_mismatch_error if one of them is on a device that the section is not on; for one
+// that is on a GPU and whose body only submits, also if it is the host's.
 void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits);
-// Of an address: the GPU whose memory it is, below 0 if it is none's. Set by lib/device when it is first
-// used, null before. Relaxed: it points to a function.
+// Of an address: the GPU whose memory it is, below 0 if it is none's. Set by lib/device when it is
+// first used, null before. Relaxed: it points to a function.
 inline constinit atomic<int (*)(const void*) noexcept> device_of_address{nullptr};
 
-// What of `uses` the section has not claimed yet, as quick as claim is where that has nothing to do.
+// What of `uses` the section has not claimed yet, as quick as claim is where that has nothing to
+// do.
 resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive);
 // What of `uses` the section has claimed, however.
 resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept;
@@ -138,8 +140,8 @@ void touch_held(const resource_identity& r);
 
 // `r` is about to be read or written: the innermost section that the calling chain holds claims it,
 // as the execution there said, or another one of the same request that has claimed it already.
-// Outside every section nothing is claimed. Throws exclusive_access_error before anything is read or
-// written.
+// Outside every section nothing is claimed. Throws exclusive_access_error before anything is read
+// or written.
 inline void touch(const resource_identity& r) {
   if (here().chain != nullptr) [[unlikely]]
     touch_held(r);

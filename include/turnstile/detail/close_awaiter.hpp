@@ -1,10 +1,10 @@
 // close_awaiter.hpp - what co_await section.close() does.
 //
-// The first to close takes the last place in line, with a request of the section's own; when that is
-// served, everybody who waits for the end is resumed. Whoever comes later only joins that list. Each
-// waits behind a stand-in: below when_any, timeout or a scope that stops the wait may end before, and the
-// section is closed all the same. After a closer was added by somebody who is not the first, the section
-// is not touched any more: it may be gone.
+// The first to close takes the last place in line, with a request of the section's own; when that
+// is served, everybody who waits for the end is resumed. Whoever comes later only joins that list.
+// Each waits behind a stand-in: below when_any, timeout or a scope that stops the wait may end
+// before, and the section is closed all the same. After a closer was added by somebody who is not
+// the first, the section is not touched any more: it may be gone.
 #pragma once
 
 #include <turnstile/detail/section_request.hpp>

@@ -52,8 +52,8 @@ inline void require_replica(std::size_t replica, std::size_t replicas) {
   }
 }
 
-// `add_others(sum)` adds the values of replicas 1 to n - 1. A template, for it may not compile for a T
-// that is never added.
+// `add_others(sum)` adds the values of replicas 1 to n - 1. A template, for it may not compile for
+// a T that is never added.
 template <class T, class Next>
 T combined(T first, std::size_t n, aggregation how, Next&& add_others) {
   if (how == aggregation::first_replica) return first;

@@ -3,9 +3,10 @@
 
 #include <cstddef>
 
-// g++ makes a symmetric transfer a tail call only when it optimises, and not under a sanitizer. Elsewhere the transfer
-// goes through the loop that resumed the coroutine, so that no chain grows the stack. Nothing tells -Og, -O1 and
-// -fno-optimize-sibling-calls, where there are no tail calls either: who compiles so defines this as 0, as Meson does.
+// g++ makes a symmetric transfer a tail call only when it optimises, and not under a sanitizer.
+// Elsewhere the transfer goes through the loop that resumed the coroutine, so that no chain grows
+// the stack. Nothing tells -Og, -O1 and -fno-optimize-sibling-calls, where there are no tail calls
+// either: who compiles so defines this as 0, as Meson does.
 #ifndef TURNSTILE_TAIL_TRANSFER
 #if defined(__clang__) || \
     (defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
@@ -40,8 +41,8 @@
 #if defined(__GNUC__)
 #define TURNSTILE_COLD [[gnu::cold, gnu::noinline]]
 #define TURNSTILE_INLINE [[gnu::always_inline]] inline
-// Which executor somebody refers to is told by an address that a program and a shared library have to agree on, also
-// if the program hides what it defines (-fvisibility=hidden).
+// Which executor somebody refers to is told by an address that a program and a shared library have
+// to agree on, also if the program hides what it defines (-fvisibility=hidden).
 #define TURNSTILE_VISIBLE [[gnu::visibility("default")]]
 #else
 #define TURNSTILE_COLD
@@ -64,8 +65,9 @@ inline void spin_hint() noexcept {
 #endif
 }
 
-// Tells the core that this line is about to be changed, so that it comes over once: not to be read, and then
-// again to be written. Where a compiler says it by itself, it has to be told that the machine can.
+// Tells the core that this line is about to be changed, so that it comes over once: not to be read,
+// and then again to be written. Where a compiler says it by itself, it has to be told that the
+// machine can.
 inline void prefetch_to_write(const void* p) noexcept {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(p)));
@@ -73,8 +75,8 @@ inline void prefetch_to_write(const void* p) noexcept {
   __builtin_prefetch(p, 1);
 #endif
 }
-// The same of a request and a small body behind it: what whoever serves it looks at (section_request.hpp), and then who
-// waits. What else lies there only changes its core.
+// The same of a request and a small body behind it: what whoever serves it looks at
+// (section_request.hpp), and then who waits. What else lies there only changes its core.
 inline void prefetch_request(const void* p) noexcept {
   constexpr std::size_t lines = 3;
   for (std::size_t i = 0; i != lines; ++i) {

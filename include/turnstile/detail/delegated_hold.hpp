@@ -1,28 +1,29 @@
 // delegated_hold.hpp - what a fiber does between lock and unlock of a delegated_mutex, as a body.
 //
-// Shape     A fiber that finds the section idle runs on, and owns it as a guard does. One that has to
-//           wait is served as a request whose body is the code up to unlock: whoever serves the section
-//           resumes the fiber's coroutine in its loop, on its own thread, and unlock ends the body by
-//           leaving the fiber's stack. If that code waits for something else in between, the body is one
-//           that waits: it keeps the section, and the loop ends.
+// Shape     A fiber that finds the section idle runs on, and owns it as a guard does. One that has
+//           to wait is served as a request whose body is the code up to unlock: whoever serves the
+//           section resumes the fiber's coroutine in its loop, on its own thread, and unlock ends
+//           the body by leaving the fiber's stack. If that code waits for something else in
+//           between, the body is one that waits: it keeps the section, and the loop ends.
 //
 //             start --the code leaves the stack--> returned_from    a body that waits
-//                   --unlock---------------------> over             then the loop goes on, and sends the
-//                                                                   fiber home
+//                   --unlock---------------------> over             then the loop goes on, and
+//                                                                   sends the fiber home
 //             returned_from --unlock-------------> over             then unlock serves on
 //
-// Edges     S1  stage_.exchange(acq_rel) by the loop when start returns, and by unlock: the second one
-//               goes on with the section, and sees all the first one did
+// Edges     S1  stage_.exchange(acq_rel) by the loop when start returns, and by unlock: the second
+//               one goes on with the section, and sees all the first one did
 //
 // Progress  as an awaitable body's
 //
-// Dangers   unlock ends the body off the fiber's stack: after its exchange the fiber may go on elsewhere, and
-//           end the hold.
+// Dangers   unlock ends the body off the fiber's stack: after its exchange the fiber may go on
+//           elsewhere, and end the hold.
 //
 // Proof     test/schedule (fiber), model handshake; test/fiber, test/stress (fibers)
 //
-// Source    running the waiter's own code on the holder's thread: TCLocks (Gupta et al., OSDI 2023), with
-//           kernel threads. With fibers the waiter's stack need not be borrowed from a thread that spins.
+// Source    running the waiter's own code on the holder's thread: TCLocks (Gupta et al., OSDI
+//           2023), with kernel threads. With fibers the waiter's stack need not be borrowed from a
+//           thread that spins.
 #pragma once
 
 #include <turnstile/detail/fiber_core.hpp>

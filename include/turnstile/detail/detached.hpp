@@ -58,8 +58,8 @@ class detached : protected request {
     return refused;
   }
 
-  // For Self to say otherwise. The token is asked for once, if it has to wait; without memory for that
-  // the request waits as any other.
+  // For Self to say otherwise. The token is asked for once, if it has to wait; without memory for
+  // that the request waits as any other.
   bool is_stoppable() const noexcept { return false; }
   std::stop_token stop() { return {}; }
 

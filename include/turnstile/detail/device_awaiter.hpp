@@ -1,4 +1,5 @@
-// device_awaiter.hpp - what co_await section.execute(body) does if the body only submits to a device.
+// device_awaiter.hpp - what co_await section.execute(body) does if the body only submits to a
+// device.
 #pragma once
 
 #include <turnstile/detail/body.hpp>

@@ -1,19 +1,21 @@
-// double_word.hpp - a small value and its version, which change together in one step without a lock.
+// double_word.hpp - a small value and its version, which change together in one step without a
+// lock.
 //
 // Shape     (version, bits), 16 bytes. Every change adds one to the version, so none comes back.
 //
-// Edges     D1  the exchange (acq_rel) -> load(acquire) of the version and of the bits, and the next
-//               exchange: everything before a write is seen by who reads it
+// Edges     D1  the exchange (acq_rel) -> load(acquire) of the version and of the bits, and the
+//               next exchange: everything before a write is seen by who reads it
 //
 // Progress  load looks at the version again and goes round if somebody wrote in between; swap_if is
 //           one instruction. Lock-free.
 //
-// Dangers   The halves are read one by one: the bits belong to the version because that was the same
-//           before and after, and the loads stay in this order.
+// Dangers   The halves are read one by one: the bits belong to the version because that was the
+//           same before and after, and the loads stay in this order.
 //
-// Proof     test/variable, test/stress (small values: each once, value and version belong together),
-//           also under the thread sanitizer. The checker knows words of 8 bytes only; there, and on
-//           processors without the instruction, small values take the way of large ones.
+// Proof     test/variable, test/stress (small values: each once, value and version belong
+//           together), also under the thread sanitizer. The checker knows words of 8 bytes only;
+//           there, and on processors without the instruction, small values take the way of large
+//           ones.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
@@ -90,8 +92,9 @@ class double_word {
   pair word_;
 };
 
-// By hand, because compilers call a library for 16 bytes, which may use a lock; the thread sanitizer's own
-// operation does, and a load of a half sees through that. It is told instead what the instruction does.
+// By hand, because compilers call a library for 16 bytes, which may use a lock; the thread
+// sanitizer's own operation does, and a load of a half sees through that. It is told instead what
+// the instruction does.
 inline bool double_word::swap_if(versioned_bits& seen, versioned_bits next) noexcept {
 #if defined(TURNSTILE_THREAD_SANITIZER)
   __tsan_release(&word_.version);

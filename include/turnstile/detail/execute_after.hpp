@@ -21,7 +21,8 @@
 
 namespace turnstile::detail {
 
-// What a dependency gives to the body: a tuple of at most one reference. `got` is what when_all gave.
+// What a dependency gives to the body: a tuple of at most one reference. `got` is what when_all
+// gave.
 template <bool as_rvalue, class A, class T>
 auto argument(T& got) noexcept {
   using value = awaited<A>;
@@ -95,7 +96,8 @@ using after_arguments_and_stream = decltype(std::tuple_cat(
     std::declval<Data>(), std::declval<std::tuple<stream&>>(),
     detail::arguments<as_rvalues, A...>(std::declval<all_values<A...>&>())));
 
-// How the body is called: with rvalues if it can be, but with a stream only if not without, as submits.
+// How the body is called: with rvalues if it can be, but with a stream only if not without, as
+// submits.
 template <class Body, class Data, class... A>
 inline constexpr bool with_rvalues = std::disjunction_v<
     callable_with<Body, after_arguments<true, Data, A...>>,

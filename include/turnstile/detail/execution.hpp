@@ -1,7 +1,7 @@
 // execution.hpp - a request to run a body, whoever waits for it: a coroutine or a thread.
 //
-// The uncontended path is all here: arrive, run the body, leave. Everything that does not depend on the
-// body's type is in lib/strand. Kept inline for bench/uncontended.
+// The uncontended path is all here: arrive, run the body, leave. Everything that does not depend on
+// the body's type is in lib/strand. Kept inline for bench/uncontended.
 #pragma once
 
 #include <turnstile/detail/body.hpp>
@@ -41,11 +41,12 @@ class execution : protected section_request {
     }
   }
 
-  // awaited: the section was idle, and the body has run. left_more: the same, and it has left more behind than a
-  // value. waiting: it has arrived.
+  // awaited: the section was idle, and the body has run. left_more: the same, and it has left more
+  // behind than a value. waiting: it has arrived.
   // On the calling thread, whose state is `t`: bodies end on the thread that they began on.
-  // It is phase_ in the end; awaited is stored by the caller, last, because what a compiler knows of memory ends
-  // where a section is left. So it knows that take and the end have nothing to look for (test/instructions).
+  // It is phase_ in the end; awaited is stored by the caller, last, because what a compiler knows
+  // of memory ends where a section is left. So it knows that take and the end have nothing to look
+  // for (test/instructions).
   // Where it has run, `turn_ended` says whether others get a turn.
   TURNSTILE_INLINE phase run_if_idle(thread_state& t, bool& turn_ended) {
     section_core& section = *section_;  // kept in a register
@@ -140,8 +141,8 @@ class execution : protected section_request {
     phase_ = then;
     std::construct_at(&got_);
   }
-  // What most have no use for. Throws what refuses the request. True: it must not run at once; else it is as fresh
-  // as before.
+  // What most have no use for. Throws what refuses the request. True: it must not run at once; else
+  // it is as fresh as before.
   TURNSTILE_COLD bool checks_and_claims(const thread_state& t, phase then) {
     note_awaited(then);
     if (is_in_chain(t.chain)) check_chain();

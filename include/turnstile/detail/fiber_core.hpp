@@ -1,7 +1,7 @@
 // fiber_core.hpp - a function on a stack of its own, and the coroutine that stands for it outside.
 //
-// To the rest of the library a fiber is a coroutine: this one runs the stack until that waits, and then
-// is what waits. So requests, chains of holds, stops and resumption know nothing of fibers.
+// To the rest of the library a fiber is a coroutine: this one runs the stack until that waits, and
+// then is what waits. So requests, chains of holds, stops and resumption know nothing of fibers.
 //
 //     executor --job--> coroutine --enter--> the fiber's stack: users' code, await
 //                           ^                      |
@@ -11,11 +11,11 @@
 // Shape     owners_ = the run, and the handle: who drops the last share frees this
 //
 // Edges     B1  owners_.fetch_sub(acq_rel): everything, before it is freed. The result goes to who
-//               awaits the fiber by the scope's edges (scope_core.hpp): a fiber is the only work of a
-//               scope of its own, by which it is joined and stopped, and seen by the wait graph
+//               awaits the fiber by the scope's edges (scope_core.hpp): a fiber is the only work of
+//               a scope of its own, by which it is joined and stopped, and seen by the wait graph
 //
-// Progress  Switching is wait-free. Beginning and ending take the lock of the pool of stacks for a few
-//           steps.
+// Progress  Switching is wait-free. Beginning and ending take the lock of the pool of stacks for a
+//           few steps.
 //
 // Dangers   A wait must not begin on the stack that waits: another thread may enter it at once.
 //           What serves others runs their bodies, which may need any stack: so it is called off the
@@ -64,7 +64,8 @@ class fiber_core : public borrowed_stack, private job {
   class promise;
   using handle = std::coroutine_handle<promise>;
 
-  // What the coroutine does in the fiber's stead once that has left its stack. Gives what to go on with.
+  // What the coroutine does in the fiber's stead once that has left its stack. Gives what to go on
+  // with.
   using wait_step = std::coroutine_handle<> (*)(void* wait, handle h) noexcept;
 
   fiber_core(const fiber_core&) = delete;

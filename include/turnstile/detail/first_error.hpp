@@ -1,5 +1,5 @@
-// first_error.hpp - of several errors the one that counts: what happened first, but a cancellation only
-// if there is nothing else, for it follows from something.
+// first_error.hpp - of several errors the one that counts: what happened first, but a cancellation
+// only if there is nothing else, for it follows from something.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
@@ -13,8 +13,8 @@ bool is_cancellation(const std::exception_ptr& error) noexcept;
 
 // Of things that end at any time, on any thread.
 //
-// Edges  taken is relaxed: it only picks who writes. The errors themselves are ordered by what tells the
-//        reader that all have ended.
+// Edges  taken is relaxed: it only picks who writes. The errors themselves are ordered by what
+//        tells the reader that all have ended.
 class first_error {
  public:
   void note(std::exception_ptr error) noexcept {

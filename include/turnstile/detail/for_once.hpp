@@ -10,8 +10,8 @@
 
 namespace turnstile::detail {
 
-// What::name is what it is called, What::waits what its coroutine does meanwhile; for what notes no wait: its parts do
-// that. The last member, so that it is the first to be destroyed.
+// What::name is what it is called, What::waits what its coroutine does meanwhile; for what notes no
+// wait: its parts do that. The last member, so that it is the first to be destroyed.
 template <class What>
 class for_once {
  public:

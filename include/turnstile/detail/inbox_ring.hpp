@@ -24,12 +24,12 @@
 //               that sets it in arrive, push and close: effects of all bodies and
 //               the private side
 //
-// Progress  arrive wait-free, publish and close lock-free, next wait-free plus one pass over what it
-//           collects.
+// Progress  arrive wait-free, publish and close lock-free, next wait-free plus one pass over what
+//           it collects.
 //           There is no gap: a request is in line by the same CAS that makes it visible.
 //
-// Dangers   After the CAS to 0 the section may be gone. A request's link is read before it is handed
-//           back.
+// Dangers   After the CAS to 0 the section may be gone. A request's link is read before it is
+//           handed back.
 //
 // Proof     test/schedule (ring), model inbox_ring; test/ring, test/stress (histories);
 //           bench/counter against the others

@@ -1,27 +1,30 @@
 // kept_token.hpp - a stop token that a request keeps until it is awaited, mostly without an atomic
 // operation.
 //
-// A copy of a token counts up and down by read-modify-writes, each of which costs as much as half an
-// uncontended execution. But a thread asks with the same token again and again. So it keeps one itself,
-// in a pin, and counts who refers to that without atomics.
+// A copy of a token counts up and down by read-modify-writes, each of which costs as much as half
+// an uncontended execution. But a thread asks with the same token again and again. So it keeps one
+// itself, in a pin, and counts who refers to that without atomics.
 //
 // Shape     pin: uses, by its thread alone: references made there, less those given back there.
 //           elsewhere = 2 * (references given back by other threads) | closed; counts wrap
 //
 //             kept by its thread --another token comes, uses == elsewhere--> holds the other token
-//                                --uses != elsewhere--> set apart, and freed by its thread later on: for each
-//                                                       that is set apart it looks at two, the oldest first
+//                                --uses != elsewhere--> set apart, and freed by its thread later
+//                                on: for each
+//                                                       that is set apart it looks at two, the
+//                                                       oldest first
 //             --the thread ends--> closed, elsewhere less uses; freed by who makes it 0
 //
-// Edges     K1  elsewhere.fetch_add(acq_rel), fetch_sub(acq_rel), load(acquire): what was done with a
-//               reference comes before the pin's end, or its next token
+// Edges     K1  elsewhere.fetch_add(acq_rel), fetch_sub(acq_rel), load(acquire): what was done with
+//               a reference comes before the pin's end, or its next token
 //
-// Progress  wait-free; another token than the last one costs what a copy does, and perhaps an allocation.
+// Progress  wait-free; another token than the last one costs what a copy does, and perhaps an
+//           allocation.
 //
 // Proof     test/schedule (withdrawal); test/section (withdrawal)
 //
-// Source    biased reference counting (Choi, Shull, Torrellas, PACT 2018); one pin a thread that takes one
-//           token after the other is ours.
+// Source    biased reference counting (Choi, Shull, Torrellas, PACT 2018); one pin a thread that
+//           takes one token after the other is ours.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

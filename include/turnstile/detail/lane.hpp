@@ -1,6 +1,7 @@
 // lane.hpp - what a stream is, whatever the device: work that is done in the order it was given.
 //
-// Behind it: lib/device (host_lane: an executor does the work), lib/device/gpu (gpu_lane: a GPU does).
+// Behind it: lib/device (host_lane: an executor does the work), lib/device/gpu (gpu_lane: a GPU
+// does).
 #pragma once
 
 #include <turnstile/detail/point.hpp>
@@ -24,7 +25,8 @@ struct lane_work {
 };
 
 // Shared by the stream, and by itself as long as it has work. All members but keep and drop throw
-// device_error if the device is lost or refuses. From any thread; calls of one thread keep their order.
+// device_error if the device is lost or refuses. From any thread; calls of one thread keep their
+// order.
 class lane {
  public:
   lane(const lane&) = delete;
@@ -35,19 +37,20 @@ class lane {
 
   virtual void enqueue(std::unique_ptr<lane_work> w) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  // A point that is reached when all that was given before is done. An error of what was given since the
-  // point before is that point's.
+  // A point that is reached when all that was given before is done. An error of what was given
+  // since the point before is that point's.
   virtual point_ref record() = 0;
   // What is given from now on is not begun before `p` is reached.
   virtual void wait(point& p) = 0;
 
-  // Memory that may be used by what is given from now on, and is free for others after what was given.
+  // Memory that may be used by what is given from now on, and is free for others after what was
+  // given.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void deallocate(void* p, std::size_t bytes) noexcept = 0;
 
-  // Around a body that gives work to native() by itself, on one thread: what refuses it, and what was that thread's
-  // last error before; and then the point behind that work, and what went wrong meanwhile or with recording it (then
-  // all of it is done).
+  // Around a body that gives work to native() by itself, on one thread: what refuses it, and what
+  // was that thread's last error before; and then the point behind that work, and what went wrong
+  // meanwhile or with recording it (then all of it is done).
   virtual int begin_submission() { return 0; }
   struct submitted {
     point_ref end;  // null: there is nothing to wait for

@@ -29,7 +29,8 @@ class large_value {
 
   snapshot<T> read() const { return held(cell_.take()); }
 
-  // What may fail comes first: assigning what is prepared only fails inside a change of the thread's own.
+  // What may fail comes first: assigning what is prepared only fails inside a change of the
+  // thread's own.
   using prepared = owned;
   static prepared prepare(T&& value) { return std::make_unique<block>(std::move(value)); }
   static prepared prepare(const T& value) { return std::make_unique<block>(value); }

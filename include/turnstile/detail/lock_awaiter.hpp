@@ -61,9 +61,9 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   }
 
  private:
-  // The coroutine goes on by a resumption. A guard belongs to what its thread is doing for the library,
-  // and where that is nothing, to everything that thread will ever do: nobody hears when a coroutine of
-  // another library suspends. A resumption gives the thread its chain back then.
+  // The coroutine goes on by a resumption. A guard belongs to what its thread is doing for the
+  // library, and where that is nothing, to everything that thread will ever do: nobody hears when a
+  // coroutine of another library suspends. A resumption gives the thread its chain back then.
   static bool begins_anew() noexcept { return turn_is_over() || !resumes_here(); }
 
   template <class P>

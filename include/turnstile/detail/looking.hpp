@@ -21,7 +21,8 @@ void record_execution(const section_core& s, const site& at, const resource_list
 // It was not accepted after all.
 void forget_execution(const section_core& s, const site& at) noexcept;
 
-// The chain `held` asks for `s` and would wait for it. Frames at the same place `at` are of the same request.
+// The chain `held` asks for `s` and would wait for it. Frames at the same place `at` are of the
+// same request.
 void note_order(const chain_frame* held, const section_core& s, const site& at) noexcept;
 
 }  // namespace detail

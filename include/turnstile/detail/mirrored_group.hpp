@@ -1,20 +1,22 @@
 // mirrored_group.hpp - the rendezvous of the replicas of a mirrored value.
 //
-// Shape     A line of waiting writes for each replica. The heads of all lines are a round. Whoever comes
-//           to the last empty line serves: it takes rounds as long as there are any, one after the
-//           other, and resumes their writes when it has left. A write that is withdrawn leaves its line;
-//           the next one of that replica stands in its place.
+// Shape     A line of waiting writes for each replica. The heads of all lines are a round. Whoever
+//           comes to the last empty line serves: it takes rounds as long as there are any, one
+//           after the other, and resumes their writes when it has left. A write that is withdrawn
+//           leaves its line; the next one of that replica stands in its place.
 //
-// Edges     M1  the lock: what came with a write -> whoever serves; the lines, who is in line, and who serves.
+// Edges     M1  the lock: what came with a write -> whoever serves; the lines, who is in line, and
+//           who serves.
 //           Executors, or the thread itself, order the served writes before their coroutines go on.
 //
-// Progress  Arriving takes a lock for a list operation. Combining happens outside it: nobody's thread
-//           waits for that.
+// Progress  Arriving takes a lock for a list operation. Combining happens outside it: nobody's
+//           thread waits for that.
 //
-// Dangers   Once it is in line, a write may be served and gone as soon as the lock is released, unless
-//           it is its own thread that serves.
-//           The first coroutine that is resumed may end the group: so that comes last. Who withdraws another
-//           write of that round looks at the lock all the same, so a write that may be withdrawn keeps that.
+// Dangers   Once it is in line, a write may be served and gone as soon as the lock is released,
+//           unless it is its own thread that serves.
+//           The first coroutine that is resumed may end the group: so that comes last. Who
+//           withdraws another write of that round looks at the lock all the same, so a write that
+//           may be withdrawn keeps that.
 //
 // Proof     test/variable, test/stress
 #pragma once

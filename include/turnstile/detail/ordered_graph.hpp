@@ -1,7 +1,8 @@
 // ordered_graph.hpp - who waits for whom among the bodies of an ordered_scope.
 //
-// Shape     For each thing: the body that writes it last, and those that read it since. A new body gets
-//           an edge from each of these that conflicts with it and has not ended; waits_for counts them.
+// Shape     For each thing: the body that writes it last, and those that read it since. A new body
+//           gets an edge from each of these that conflicts with it and has not ended; waits_for
+//           counts them.
 //           What has ended is taken out and leaves behind whether it failed.
 //
 // Edges     O1  the lock: all of this, and with it what a body did -> the bodies that wait for it

@@ -5,18 +5,19 @@
 //             list --add----> longer list      by whoever waits
 //             list --reach--> reached          by the stream, once; it then tells those that waited
 //
-//           A point is shared by the stream it was recorded in, by events, and by everyone who waits; the
-//           last of them gives it back to where it came from.
+//           A point is shared by the stream it was recorded in, by events, and by everyone who
+//           waits; the last of them gives it back to where it came from.
 //
-// Edges     P1  exchange(acq_rel) in reach -> load(acquire) in is_reached and, failing, in add: the error,
-//               and what the work before it wrote
+// Edges     P1  exchange(acq_rel) in reach -> load(acquire) in is_reached and, failing, in add: the
+//               error, and what the work before it wrote
 //           P2  CAS(release) in add -> exchange(acq_rel) in reach: the waiter
 //           P3  fetch_sub(acq_rel) in drop: the last one sees what all others did with it
 //
-// Progress  add is lock-free; the rest is wait-free, but for what the waiters do when they are told.
+// Progress  add is lock-free; the rest is wait-free, but for what the waiters do when they are
+//           told.
 //
-// Dangers   Once a waiter is told it may be gone: its link is read before. After add said true, whoever
-//           waits may be gone.
+// Dangers   Once a waiter is told it may be gone: its link is read before. After add said true,
+//           whoever waits may be gone.
 //
 // Proof     test/device; test/schedule (device)
 #pragma once

@@ -1,12 +1,14 @@
-// recycled.hpp - memory for frames, of coroutines and of guards: a thread keeps what it frees, to give it out again.
+// recycled.hpp - memory for frames, of coroutines and of guards: a thread keeps what it frees, to
+// give it out again.
 //
-// Shape     A list for each size, in steps of 64 bytes up to 1 KiB, of at most 64 KiB. It belongs to one thread:
-//           a frame goes to the thread that frees it, whichever asked for it. What is larger, and what a list has
-//           no room for, is the allocator's as ever. So are all frames where a tool looks for those that are used
-//           after their end: under a sanitizer, and in the checker.
+// Shape     A list for each size, in steps of 64 bytes up to 1 KiB, of at most 64 KiB. It belongs
+//           to one thread: a frame goes to the thread that frees it, whichever asked for it. What
+//           is larger, and what a list has no room for, is the allocator's as ever. So are all
+//           frames where a tool looks for those that are used after their end: under a sanitizer,
+//           and in the checker.
 //
-// Dangers   At first no list has any room: the first frame that is freed arranges for what is kept to be given
-//           back at the thread's end. After that there is no room again.
+// Dangers   At first no list has any room: the first frame that is freed arranges for what is kept
+//           to be given back at the thread's end. After that there is no room again.
 //
 // Proof     test/path (allocation)
 #pragma once

@@ -29,7 +29,8 @@ class result {
   result(const result&) = delete;
   result& operator=(const result&) = delete;
 
-  // Keeps what `f` returns or throws, once and not after fail. The value is made in place. False: it threw.
+  // Keeps what `f` returns or throws, once and not after fail. The value is made in place. False:
+  // it threw.
   template <class F>
   bool run(F&& f) noexcept {
     try {

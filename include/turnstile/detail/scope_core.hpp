@@ -1,26 +1,28 @@
 // scope_core.hpp - what an async_scope shares with the work it has spawned.
 //
-// Shape     running = work not yet ended; joiners = coroutines in join, a list under a lock, which a join
-//           leaves that a stop ends; shares = running, plus one for the scope, plus one for each wait:
-//           whoever drops the last one frees this. first_failure = the first error that no join has
-//           taken; first_cancellation = the same of those that are one; both under that lock.
+// Shape     running = work not yet ended; joiners = coroutines in join, a list under a lock, which
+//           a join leaves that a stop ends; shares = running, plus one for the scope, plus one for
+//           each wait: whoever drops the last one frees this. first_failure = the first error that
+//           no join has taken; first_cancellation = the same of those that are one; both under that
+//           lock.
 //
-// Edges     J1  running.fetch_sub in ended, then the lock; the lock in wait, then running.load(acquire).
+// Edges     J1  running.fetch_sub in ended, then the lock; the lock in wait, then
+//               running.load(acquire).
 //               One of two that take the lock comes first: either the last work to end finds the
 //               joiner, or the joiner finds what that work left and with it that nothing runs
 //           J2  running.fetch_sub -> running.load: what the work did
 //           J3  the lock: the errors
 //           J4  shares.fetch_sub(acq_rel): everything, before it is freed
 //
-// Progress  add and ended wait-free, but for a lock for a few steps of a list where nothing runs any
-//           more. wait and leave take it too, and so does who has an error to tell or to take. Joins
-//           that the graph was told of: also its lock.
+// Progress  add and ended wait-free, but for a lock for a few steps of a list where nothing runs
+//           any more. wait and leave take it too, and so does who has an error to tell or to take.
+//           Joins that the graph was told of: also its lock.
 //
 // Dangers   Before the lock is taken new work may have been spawned: so running is looked at again.
 //           A joiner may end the scope as soon as it is resumed, while the last piece of work still
 //           looks for others: hence the shares.
-//           A stop runs callbacks, which may bring back who ends the scope: so it is asked for through a
-//           copy of the source.
+//           A stop runs callbacks, which may bring back who ends the scope: so it is asked for
+//           through a copy of the source.
 //
 // Proof     test/schedule (scope, withdrawal), model handshake; test/resume, test/stress
 #pragma once

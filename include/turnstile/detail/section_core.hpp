@@ -11,8 +11,8 @@
 //             a section_guard        its unlock goes on serving (release_hold)
 //             one of several         several_request.hpp: the end of its body goes on serving
 //             nobody yet             parked: the publisher that is missing will own it
-//             its device work        held, with nobody who serves it, until that is complete or somebody
-//                                    comes who submits more (lib/strand/submissions.hpp)
+//             its device work        held, with nobody who serves it, until that is complete or
+//                                    somebody comes who submits more (lib/strand/submissions.hpp)
 //             a posted stand-in      stand_in.hpp: whoever runs it, or withdraws it, owns the section
 //             its end                closed and the closing request served
 //             a keeper               the thread that comes back to it; whoever comes takes it away (keeper.hpp)
@@ -21,10 +21,10 @@
 //
 // Edges     S1  handshake of an awaitable body (body.hpp): exchange(acq_rel) on both
 //               sides; the second one goes on with the section.
-//           X1  extras: CAS(release) of given_, and of each pointer in them that is made when it is first needed
-//               (made, in extras.hpp), and claims.store(release) in set_claims -> load(acquire): what they point
-//               to. special_ is set by K4 of keeper.hpp and cleared relaxed: who sees that late does what need
-//               not be done any more.
+//           X1  extras: CAS(release) of given_, and of each pointer in them that is made when it is
+//               first needed (made, in extras.hpp), and claims.store(release) in set_claims ->
+//               load(acquire): what they point to. special_ is set by K4 of keeper.hpp and cleared
+//               relaxed: who sees that late does what need not be done any more.
 //
 // Progress  Serving waits for nothing but the bodies.
 //
@@ -32,8 +32,8 @@
 //           after the section was left; the awaiter of the last one may destroy the section.
 //           Every function on this path is noexcept: an exception would strand the queue.
 //
-// Proof     test/schedule (strand), models close and ticket_ring; test/path, test/stress (histories),
-//           test/fuzz
+// Proof     test/schedule (strand), models close and ticket_ring; test/path, test/stress
+//           (histories), test/fuzz
 #pragma once
 
 #include <turnstile/detail/fork_job.hpp>
@@ -149,16 +149,16 @@ class section_core : private job {
   // Only if nobody is in.
   admission admit_if_empty() noexcept;
   std::exception_ptr refusal(admission why) noexcept;  // full, closed or lost; counted
-  // Puts one in line, or outside, that arrived so and is pinned. True: it waits, and it and the section
-  // may be gone. False: it was withdrawn meanwhile, and the caller brings its request back.
+  // Puts one in line, or outside, that arrived so and is pinned. True: it waits, and it and the
+  // section may be gone. False: it was withdrawn meanwhile, and the caller brings its request back.
   [[nodiscard]] bool put_in_line(stand_in& s, arrival arrived, place line) noexcept;
   // The same for one that was outside, by whoever lets it in.
   void let_in(stand_in& s) noexcept;
 
   // What arrive is about to change, and special is read of before.
   TURNSTILE_INLINE void prefetch() const noexcept { prefetch_to_write(&ring_); }
-  // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp). Turns are counted where
-  // a section can be kept.
+  // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp). Turns
+  // are counted where a section can be kept.
   TURNSTILE_INLINE void await_one_body(thread_state& t) noexcept {
     if (section_ring::can_be_kept && t.contended != 0 && (t.is_timed || ring_.pending() != 0))
         [[unlikely]]
@@ -197,7 +197,8 @@ class section_core : private job {
       serve_next();
   }
 
-  // The same where its waiters may be limited, or its bodies run elsewhere by now: a tried execution, and a hold.
+  // The same where its waiters may be limited, or its bodies run elsewhere by now: a tried
+  // execution, and a hold.
   void leave_tried(place p) noexcept {
     if (!limited() && !bound_elsewhere()) return leave(p);
     count_execution();
@@ -233,8 +234,8 @@ class section_core : private job {
   published publish_submission(request& r, place p) noexcept;
   submissions& made_submissions() const;  // throws bad_alloc
   device where() const noexcept;
-  // The device is lost that worked for it. Who becomes the owner of an idle section asks again: it may have
-  // been lost since the request was made.
+  // The device is lost that worked for it. Who becomes the owner of an idle section asks again: it
+  // may have been lost since the request was made.
   bool is_lost() const noexcept { return (special_.load(relaxed) & is_lost_with_device) != 0; }
   std::exception_ptr lost_with() const noexcept;
   // By the owner, of what it has submitted; and by whoever has claimed the section.
@@ -248,7 +249,8 @@ class section_core : private job {
 
   // Made when the first one is. Throws bad_alloc.
   stand_in_counts& stand_ins() const;
-  // By the owner: what waits apart until it may run. After every body those are looked at, oldest first.
+  // By the owner: what waits apart until it may run. After every body those are looked at, oldest
+  // first.
   void set_aside(stand_in& s) noexcept;
   // Or it is refused: admission::full.
   bool may_set_aside() const noexcept;
@@ -257,8 +259,8 @@ class section_core : private job {
   // By the job of a posted request.
   void serve_posted(stand_in& s) noexcept;
 
-  // Closing takes a place in line like any request; who gets it adds its closer, and then the section's
-  // own closing request is served or published, whose outcome is `closed`.
+  // Closing takes a place in line like any request; who gets it adds its closer, and then the
+  // section's own closing request is served or published, whose outcome is `closed`.
   void prepare_closing() const;  // throws bad_alloc
   arrival close(place& p) noexcept { return ring_.close(p); }
   void publish_closing(place p) noexcept;
@@ -396,8 +398,8 @@ class section_core : private job {
   atomic<std::uint8_t> special_;
   guarded<bool> has_aside_{false};  // only the owner
   guarded<bool> has_tail_{false};   // the same: a device may still work for it
-  statistic<std::uint64_t> executions_{
-      0};  // the owner's, but it comes with the word's line anyway; less what its keeper has counted
+  // The owner's, but it comes with the word's line anyway; less what its keeper has counted.
+  statistic<std::uint64_t> executions_{0};
   mutable atomic<extras*> given_;  // made by the constructor, or when needed
   // The line of the ring's cells, and then the owner's.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;

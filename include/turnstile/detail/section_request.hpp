@@ -17,9 +17,10 @@
 
 namespace turnstile::detail {
 
-// What a request has beside what every one needs. It comes first, so that what whoever serves it looks at is in a row
-// with the body behind it: each cache line less is one that need not come over from the waiter's core, and back
-// (bench/counter, plain threads; bench/oversubscribed). All of it is made when it is needed.
+// What a request has beside what every one needs. It comes first, so that what whoever serves it
+// looks at is in a row with the body behind it: each cache line less is one that need not come over
+// from the waiter's core, and back (bench/counter, plain threads; bench/oversubscribed). All of it
+// is made when it is needed.
 class request_extras {
  protected:
   TURNSTILE_INLINE request_extras() noexcept {}
@@ -112,14 +113,15 @@ class section_request : protected request_extras, protected suspended<request> {
                                           : "an execution is awaited twice",
                    at_.where);
   }
-  // What phase_ becomes as soon as it is awaited, for refusals. A request whose turn has come is withdrawn no more.
+  // What phase_ becomes as soon as it is awaited, for refusals. A request whose turn has come is
+  // withdrawn no more.
   phase last_phase() const noexcept { return withdraws() ? phase::ran : phase::awaited; }
   static bool is_in_chain(const chain_frame* top) noexcept {
     return top != nullptr && top->mask != 0;
   }
 
-  // The last thing before the request is made. Throws if it was withdrawn already. True: some of what
-  // it uses is new, and the request's turn has to keep it; refuse withdraws it.
+  // The last thing before the request is made. Throws if it was withdrawn already. True: some of
+  // what it uses is new, and the request's turn has to keep it; refuse withdraws it.
   TURNSTILE_INLINE bool claim_uses() {
     if (asks_ == 0) [[likely]]
       return false;
@@ -139,7 +141,8 @@ class section_request : protected request_extras, protected suspended<request> {
       return true;
     return asks_ == asks::withdrawal && asked_.are_far();
   }
-  // Nobody withdraws it any more. The token is given back at once: others keep theirs cheaply then (kept_token.hpp).
+  // Nobody withdraws it any more. The token is given back at once: others keep theirs cheaply then
+  // (kept_token.hpp).
   TURNSTILE_INLINE void end_withdrawal() noexcept {
     std::destroy_at(&asked_);
     asks_ &= static_cast<std::uint8_t>(~asks::withdrawal);
@@ -209,8 +212,8 @@ class section_request : protected request_extras, protected suspended<request> {
     is_served,  // in this very call
     withdrawn,  // in this very call: the waiter goes on with the error
   };
-  // After it arrived, with its waiter filled in; `own` is this if the waiter may go on in this call, else null. Throws
-  // what refuses it.
+  // After it arrived, with its waiter filled in; `own` is this if the waiter may go on in this
+  // call, else null. Throws what refuses it.
   TURNSTILE_INLINE line_entry enter_line(const stand_in::calls& c, request* own, bool elsewhere) {
     if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
       if (stand_in* const s = make_stand_in(c)) {
@@ -236,8 +239,8 @@ class section_request : protected request_extras, protected suspended<request> {
     }
     refuse_late();
   }
-  // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error. Otherwise
-  // this may be gone.
+  // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error.
+  // Otherwise this may be gone.
   bool was_withdrawn_meanwhile(stand_in& s) noexcept;
   // The section was closed already: no need to wait.
   void give_up_closing() noexcept;
@@ -246,8 +249,8 @@ class section_request : protected request_extras, protected suspended<request> {
     static_cast<section_request&>(r).turn_has_come();
   }
 
-  // The request was served by this very call: the coroutine need not suspend, unless others wait for
-  // the thread.
+  // The request was served by this very call: the coroutine need not suspend, unless others wait
+  // for the thread.
   template <class P>
   bool stay_here(std::coroutine_handle<P> h) noexcept {
     give_up_waiting();
@@ -267,7 +270,8 @@ class section_request : protected request_extras, protected suspended<request> {
     phase_ = phase::ran;
   }
 
-  // After it arrived, and before anything else is known of it: if it has to wait, the graph is told.
+  // After it arrived, and before anything else is known of it: if it has to wait, the graph is
+  // told.
   // Throws deadlock_error if that would never end; its place in line is left to nobody.
   void tell_if_queued() {
     if (arrived_ != arrival::owner && chain_ != nullptr && !ends_by_itself()) [[unlikely]]
@@ -373,8 +377,8 @@ class section_request : protected request_extras, protected suspended<request> {
   };
 
   stand_in* stand_in_;  // written by await_turn
-  // What every execution writes is in a row: stores leave a core one by one, but two at a time to one line, and these
-  // four as one, with the name's length before them (bench/uncontended).
+  // What every execution writes is in a row: stores leave a core one by one, but two at a time to
+  // one line, and these four as one, with the name's length before them (bench/uncontended).
   [[no_unique_address]] site at_;
   phase phase_ = phase::fresh;
   std::uint8_t asks_ = 0;  // most executions ask for nothing, and one word says so

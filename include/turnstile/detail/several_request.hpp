@@ -11,21 +11,22 @@
 //             in line at k --withdrawn-------> leaving         on an executor (stand_in.hpp)
 //             all entered --the body's end---> leaving --all left or passed on--> handed back
 //
-//           All requests enter in one order: sections bound to an executor last, else by number. So no
-//           circle of waits is made of them alone.
+//           All requests enter in one order: sections bound to an executor last, else by number. So
+//           no circle of waits is made of them alone.
 //
 // Edges     The owner of the sections moves with the request, by the ring's edges or by posting it.
 //           S1 for a body that waits (body.hpp).
 //
 // Progress  As one section's: it waits for the bodies before it, in each.
 //
-// Dangers   A request that got a section goes on in a loop of whoever served it (batch::deliver), not
-//           inside serve: a row of requests that release each other must not grow the stack.
-//           Leaving serves others, so all sections are left before any is served on: the bodies that
-//           follow find them free. The highest goes first, because a body may block its thread
+// Dangers   A request that got a section goes on in a loop of whoever served it (batch::deliver),
+//           not inside serve: a row of requests that release each other must not grow the stack.
+//           Leaving serves others, so all sections are left before any is served on: the bodies
+//           that follow find them free. The highest goes first, because a body may block its thread
 //           for a section higher than its own, and the lower ones are still ours meanwhile.
 //
-// Proof     test/schedule (strand: two ask for two sections); test/section (several), test/stress (philosophers)
+// Proof     test/schedule (strand: two ask for two sections); test/section (several), test/stress
+//           (philosophers)
 #pragma once
 
 #include <turnstile/detail/section_request.hpp>

@@ -1,26 +1,27 @@
 // sleep_awaiter.hpp - what co_await sleep_for(d) and sleep_until(t) do.
 //
-// Three meet at one word: the thread that awaits, the timer and, below whatever can be stopped, the stop
-// callback. One of the latter two ends the sleep, and whoever of it and the thread comes last posts the
-// coroutine to its executor.
+// Three meet at one word: the thread that awaits, the timer and, below whatever can be stopped, the
+// stop callback. One of the latter two ends the sleep, and whoever of it and the thread comes last
+// posts the coroutine to its executor.
 //
 // Shape     word   arming --fall_asleep----> asleep
 //                  arming --timer, stop----> due, stopped    the thread is last and posts the job
 //                  asleep --timer, stop----> due, stopped    the timer or the callback posts the job
 //
-// Edges     Z1  CAS(release) arming to asleep -> CAS(acquire) in end: the callback, which is made after
-//               the timer is started; the job
-//           Z2  CAS(release) in end -> CAS(acquire on failure) in fall_asleep: the last touch of the
-//               frame by who ended the sleep, before that goes on
-//           Who comes too late reads the word relaxed and does nothing. Its last touch of the frame is
-//           before the end of timer::cancel and of the stop callback, which wait for it.
+// Edges     Z1  CAS(release) arming to asleep -> CAS(acquire) in end: the callback, which is made
+//               after the timer is started; the job
+//           Z2  CAS(release) in end -> CAS(acquire on failure) in fall_asleep: the last touch of
+//               the frame by who ended the sleep, before that goes on
+//           Who comes too late reads the word relaxed and does nothing. Its last touch of the frame
+//           is before the end of timer::cancel and of the stop callback, which wait for it.
 //
-// Progress  Two steps of the word, and those of the timer's queue; does not block a thread otherwise.
+// Progress  Two steps of the word, and those of the timer's queue; does not block a thread
+//           otherwise.
 //           Without anything around that can be stopped, nothing of that is paid for.
 //
-// Dangers   The timer may be called, and the callback too, before await_suspend has returned, the callback
-//           even inside its constructor. Before the thread's CAS nobody resumes the coroutine, and after
-//           it the thread touches nothing of the frame.
+// Dangers   The timer may be called, and the callback too, before await_suspend has returned, the
+//           callback even inside its constructor. Before the thread's CAS nobody resumes the
+//           coroutine, and after it the thread touches nothing of the frame.
 //           Who ended the sleep touches nothing after its CAS but to post the job, and the job's
 //           post is its last step: so a timer that ended it need not be cancelled.
 //

@@ -29,7 +29,8 @@ class small_value {
   using prepared = T;
   static prepared prepare(const T& value) noexcept { return value; }
 
-  // What writes throws std::logic_error inside a change of this thread's own, which would begin again for ever.
+  // What writes throws std::logic_error inside a change of this thread's own, which would begin
+  // again for ever.
   snapshot<T> assign(prepared value) {
     detail::refuse_if_changed_here(this);
     const std::uint64_t bits = detail::bits_of(value);

@@ -1,17 +1,17 @@
 // stand_in.hpp - what stands in line for a request that may be withdrawn.
 //
-// A request lives in the awaiting frame, which goes as soon as the coroutine goes on, and nobody but
-// the owner of a section can take anything out of its line. So a request that may have to go before
-// its turn is not in line itself: a node of its own stands there, is left behind when the request is
-// withdrawn, and is passed over when its turn comes. Only requests that have to wait and can be
-// withdrawn pay for one.
+// A request lives in the awaiting frame, which goes as soon as the coroutine goes on, and nobody
+// but the owner of a section can take anything out of its line. So a request that may have to go
+// before its turn is not in line itself: a node of its own stands there, is left behind when the
+// request is withdrawn, and is passed over when its turn comes. Only requests that have to wait and
+// can be withdrawn pay for one.
 //
 // Shape     word = pins (count) | awaiter_done | section_done | posted | withdrawn | taken | asked
 //
-//             pinned      by who needs the section or the frame for a moment: the thread that puts it
-//                         into the line, the owner whose turn it is to look at it
-//             asked       to go: a stop was requested, the deadline has come, or the section is closed;
-//                         the first reason stays
+//             pinned      by who needs the section or the frame for a moment: the thread that puts
+//                         it into the line, the owner whose turn it is to look at it
+//             asked       to go: a stop was requested, the deadline has come, or the section is
+//                         closed; the first reason stays
 //             withdrawn   it will not run, and its awaiter is being brought back
 //             taken       it runs, and whoever asks now comes too late
 //             posted      the owner has given the section away with it, as a job of an executor
@@ -25,8 +25,8 @@
 //             (n, posted)       --job-----> (n+1, -)    who runs the job owns the section
 //             (withdrawn, was posted)                   who withdraws it owns the section instead
 //
-//           Given up by whoever finds that awaiter and section are done and nobody has it pinned: that
-//           thread keeps some for its next requests (lib/strand/spares.hpp).
+//           Given up by whoever finds that awaiter and section are done and nobody has it pinned:
+//           that thread keeps some for its next requests (lib/strand/spares.hpp).
 //
 // Edges     A1  every change is CAS(acq_rel): what the one party did before, the next one sees. The
 //               owner's private side goes through posted to whoever owns the section next.
@@ -38,8 +38,8 @@
 //           find the next in line.
 //
 // Dangers   A withdrawn request keeps nobody alive: its awaiter may end the section. So the owner
-//           gives up its pin only with the results: when another one is pinned, or after the section
-//           was left. And who publishes never serves others with its pin.
+//           gives up its pin only with the results: when another one is pinned, or after the
+//           section was left. And who publishes never serves others with its pin.
 //           The frame is touched only with a pin, or once taken.
 //           A source never runs user code: what it brings back, or passes on, it posts.
 //
@@ -88,8 +88,8 @@ enum class withdrawal : std::uint8_t { none, cancelled, expired, closed };
 
 class gate;
 
-// What statistics say of requests that stand-ins stand for. Apart from the section, for it may end while
-// somebody who has withdrawn a request still counts that.
+// What statistics say of requests that stand-ins stand for. Apart from the section, for it may end
+// while somebody who has withdrawn a request still counts that.
 struct stand_in_counts {
   atomic<std::uint32_t> shares{1};
   statistic<std::uint64_t> withdrawn{0};
@@ -143,8 +143,8 @@ class alignas(cache_line) stand_in final : public request {
   // By the owner, pinned: gives the section away, to be served on `to`. False as in take. Otherwise
   // the section and this may be gone.
   [[nodiscard]] bool post(executor_ref to, queued where) noexcept;
-  // By whoever has pinned it. True: it was withdrawn, and the caller brings `who` back, which keeps this. False: this
-  // may be gone.
+  // By whoever has pinned it. True: it was withdrawn, and the caller brings `who` back, which keeps
+  // this. False: this may be gone.
   [[nodiscard]] bool unpin() noexcept;
   bool may_run() noexcept {
     return is_awake || calls_->may_run == nullptr || calls_->may_run(*who_);

@@ -1,10 +1,11 @@
-// stop_region.hpp - what a when_any or a timeout lets others run below: a token of their own, which a
-// stop of the surroundings stops too.
+// stop_region.hpp - what a when_any or a timeout lets others run below: a token of their own, which
+// a stop of the surroundings stops too.
 //
-// Dangers  A stop runs callbacks, which post; and leave waits for the callback that passes on a stop of the
-//          surroundings. So a stop may be asked for by whatever ends below, before it says that it has ended.
-//          Where an executor runs what is posted at once, or a callback of the user's resumes somebody, all this
-//          may be over within the stop, on the thread that asks for it.
+// Dangers  A stop runs callbacks, which post; and leave waits for the callback that passes on a
+//          stop of the surroundings. So a stop may be asked for by whatever ends below, before it
+//          says that it has ended.
+//          Where an executor runs what is posted at once, or a callback of the user's resumes
+//          somebody, all this may be over within the stop, on the thread that asks for it.
 #pragma once
 
 #include <turnstile/detail/chain.hpp>

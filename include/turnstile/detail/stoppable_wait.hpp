@@ -1,28 +1,29 @@
 // stoppable_wait.hpp - the wait of a coroutine that ends by itself, or because a stop is asked for.
 //
-// Shape     Two may end it: what it waits for, and the callback of a stop. Both first take it, at the one
-//           place where what it waits for has it: a list under its lock, or a word. Whoever gets it
-//           there has ended the wait; the other one does nothing.
-//           The callback can only be registered once the wait is there to be taken, and so the coroutine
-//           may be on its way while its own await_suspend still registers. Hence, of those two the second
-//           one goes on with it:
+// Shape     Two may end it: what it waits for, and the callback of a stop. Both first take it, at
+//           the one place where what it waits for has it: a list under its lock, or a word. Whoever
+//           gets it there has ended the wait; the other one does nothing.
+//           The callback can only be registered once the wait is there to be taken, and so the
+//           coroutine may be on its way while its own await_suspend still registers. Hence, of
+//           those two the second one goes on with it:
 //
 //             word = nobody --wait ended--------> one
 //                    nobody --await_suspend-----> one
 //                    one    --the other of them-> one, and goes on with the coroutine
 //
-//           Where nothing can ask for a stop, nothing is registered and the word is one from the start.
+//           Where nothing can ask for a stop, nothing is registered and the word is one from the
+//           start.
 //
-// Edges     K1  word.exchange(acq_rel) by both: how the wait ended, and the registration, to whoever
-//               goes on
+// Edges     K1  word.exchange(acq_rel) by both: how the wait ended, and the registration, to
+//               whoever goes on
 //
-// Progress  wait-free. The coroutine ends the registration before it goes on, which blocks its thread
-//           while the callback is being called on another one: for a take and a post.
+// Progress  wait-free. The coroutine ends the registration before it goes on, which blocks its
+//           thread while the callback is being called on another one: for a take and a post.
 //
-// Dangers   After an exchange that is not the second one, everything here may be gone; without a stop
-//           that is so from the moment the wait can be taken.
-//           The callback may be called within its registration, and on any thread: it resumes nobody, but
-//           posts to the executor the coroutine left, or to the shared pool.
+// Dangers   After an exchange that is not the second one, everything here may be gone; without a
+//           stop that is so from the moment the wait can be taken.
+//           The callback may be called within its registration, and on any thread: it resumes
+//           nobody, but posts to the executor the coroutine left, or to the shared pool.
 //
 // Proof     test/schedule (withdrawal); test/resume
 #pragma once
@@ -48,7 +49,8 @@ class stoppable_wait : protected suspended<job> {
   stoppable_wait(const stoppable_wait&) = delete;
   stoppable_wait& operator=(const stoppable_wait&) = delete;
 
-  // After suspend, before the wait can be taken. Gives what may stop it: if that can be, listen follows.
+  // After suspend, before the wait can be taken. Gives what may stop it: if that can be, listen
+  // follows.
   std::stop_token surroundings() noexcept {
     std::stop_token stop = any_surrounding_stop(chain_);
     word_.store(stop.stop_possible() ? nobody : one, relaxed);  // nobody else can see it yet

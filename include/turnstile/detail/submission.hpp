@@ -2,13 +2,15 @@
 //
 // Behind it: lib/strand (submission.cpp; submissions.hpp: what that means for the section).
 //
-// Shape     accepted --its turn--> submitted --handed back--> armed --its work is complete--> sent home
+// Shape     accepted --its turn--> submitted --handed back--> armed --its work is complete--> sent
+//           home
 //
-//           The section is handed on after the body; the requester goes on when its work is complete, with
-//           the body's result or what went wrong. To the section this is the executor that its request
-//           belongs to: what is handed back is posted here, and sent home from here.
-//           If the section is not to be handed on before that, it is held by the body meanwhile, as by one
-//           that returned an awaitable.
+//           The section is handed on after the body; the requester goes on when its work is
+//           complete, with the body's result or what went wrong. To the section this is the
+//           executor that its request belongs to: what is handed back is posted here, and sent home
+//           from here.
+//           If the section is not to be handed on before that, it is held by the body meanwhile, as
+//           by one that returned an awaitable.
 //
 // Dangers   It is told of its work once, by whoever notices, and first lets the section go on: the
 //           requester may end that.
@@ -34,7 +36,8 @@ inline lane_ref lane_of(const stream* s) noexcept {
   return s == nullptr ? lane_ref() : stream_access::lane_of(*s);
 }
 
-// When the work of an execution has been submitted, for who has a handle on it. Belongs to what it is in.
+// When the work of an execution has been submitted, for who has a handle on it. Belongs to what it
+// is in.
 class submitted_point final : public point {
  public:
   // Keeps a share of its own, for others may still come then.
@@ -56,7 +59,8 @@ class submission : private job, private point_waiter {
 
   // Before the request arrives. Throws bad_alloc, device_mismatch_error.
   void prepare(const resource_list& uses);
-  // Its request is handed back to this, and goes home from here: `home` may be empty. Once it is filled in.
+  // Its request is handed back to this, and goes home from here: `home` may be empty. Once it is
+  // filled in.
   void stand_before(request& r, executor_ref home) noexcept;
 
   // Its turn: calls the body, which keeps what it throws.

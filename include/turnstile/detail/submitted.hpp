@@ -10,10 +10,10 @@
 //             dropped --end----> (freed by the body's side)
 //             ended   --drop---> (freed by the handle's side)
 //
-// Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in await_suspend, exchange in drop:
-//               the result
-//           H2  CAS(release) in await_suspend -> exchange(acq_rel) in end: the waiter. Taking it back is relaxed:
-//               who waits the next time says so by H2 again
+// Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in await_suspend, exchange
+//               in drop: the result
+//           H2  CAS(release) in await_suspend -> exchange(acq_rel) in end: the waiter. Taking it
+//               back is relaxed: who waits the next time says so by H2 again
 //
 // Progress  wait-free; waiting is one CAS.
 //
@@ -95,14 +95,16 @@ class submitted_result {
     }
   }
 
-  // Reached when it has submitted its work; null if it submits none. Then also where that work ends.
+  // Reached when it has submitted its work; null if it submits none. Then also where that work
+  // ends.
   virtual point* submitting() noexcept { return nullptr; }
   virtual point_ref end_of_work() const noexcept { return {}; }
 
   // By the body's side, when it has ended and before the section is left.
   void body_over() noexcept { over_.store(true, release); }  // G1
 
-  // Of one with a deadline: by whoever sends it, and when its body begins, which that does not end any more.
+  // Of one with a deadline: by whoever sends it, and when its body begins, which that does not end
+  // any more.
   void may_expire() noexcept { lasts_.store(false, relaxed); }
   void body_begins() noexcept {
     if (!lasts_.load(relaxed)) lasts_.store(true, release);
@@ -150,8 +152,8 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 
   bool await_ready() {
     if (state_->awaited_) misused("an execution_handle is awaited twice");
-    // Its request is in the section's line: if we hold that section, for ever. Relaxed: had its body
-    // ended before we got the section, that came with the section.
+    // Its request is in the section's line: if we hold that section, for ever. Relaxed: had its
+    // body ended before we got the section, that came with the section.
     if (here().chain != nullptr && !state_->ready() && !state_->over_.load(relaxed)) {
       refuse_wait_if_held(*state_->section_, state_->at_);
     }

@@ -13,8 +13,8 @@
 
 namespace turnstile::detail {
 
-// The calling chain, for a coroutine that waits: a share. Only the library's own coroutines end before
-// the bodies do that they were started in.
+// The calling chain, for a coroutine that waits: a share. Only the library's own coroutines end
+// before the bodies do that they were started in.
 template <class P>
 chain_frame* chain_for(std::coroutine_handle<P>) {
   chain_frame* const top = here().chain;
@@ -26,8 +26,9 @@ chain_frame* chain_for(std::coroutine_handle<P>) {
 }
 
 // Base is job or request. The coroutine goes on as the chain it suspended as, on the executor it is
-// sent home to; without one, on the thread that sends it, through that thread's trampoline. A thread is
-// told, by whoever sends it, and never on an executor's threads: all of those may be blocked.
+// sent home to; without one, on the thread that sends it, through that thread's trampoline. A
+// thread is told, by whoever sends it, and never on an executor's threads: all of those may be
+// blocked.
 template <class Base>
 class suspended : public Base {
  public:

@@ -22,8 +22,8 @@ class timer;
 struct token_pin;
 struct worker;
 
-// How many bodies may run on a thread, at most, before coroutines that need not suspend give others a turn: the
-// same as a drain's budget.
+// How many bodies may run on a thread, at most, before coroutines that need not suspend give others
+// a turn: the same as a drain's budget.
 inline constexpr std::uint32_t bodies_in_a_turn = 32;
 
 // A stack that belongs to a fiber and not to the thread.
@@ -39,8 +39,9 @@ struct written_here {
   written_here* outer;
 };
 
-// Of a type of its own, because clang takes all pointers for one kind that may alias: as one of them, a body that
-// reads a pointer would have its frame written to memory, though nobody looks at it (bench/uncontended).
+// Of a type of its own, because clang takes all pointers for one kind that may alias: as one of
+// them, a body that reads a pointer would have its frame written to memory, though nobody looks at
+// it (bench/uncontended).
 class chain_top {
  public:
   constexpr chain_top() noexcept = default;
@@ -58,9 +59,9 @@ extern constinit keeper keeps_nothing;
 struct alignas(cache_line) thread_state {
   chain_top chain;                 // innermost section held by what runs here; owned share
   keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
-  // When others get a turn here: what the keeper's number is then, and how many bodies elsewhere are left before the
-  // last one; below 0 the turn is over, and it may wrap. Each is told by what counts the body anyway, so that a turn
-  // that has both may be up to twice as long.
+  // When others get a turn here: what the keeper's number is then, and how many bodies elsewhere
+  // are left before the last one; below 0 the turn is over, and it may wrap. Each is told by what
+  // counts the body anyway, so that a turn that has both may be up to twice as long.
   std::uint64_t end_of_turn = bodies_in_a_turn * keeper::one_body;
   std::uint32_t left_in_turn = bodies_in_a_turn - 1;
   std::uint32_t last_in_turn =
@@ -96,8 +97,8 @@ struct alignas(cache_line) thread_state {
   std::uint32_t bodies() const noexcept {
     return before_keeper + bodies_elsewhere() + kept_bodies();
   }
-  // Those that were not in what it keeps. They are counted down, so that the same instruction says whether the turn
-  // is over.
+  // Those that were not in what it keeps. They are counted down, so that the same instruction says
+  // whether the turn is over.
   std::uint32_t bodies_elsewhere() const noexcept { return last_in_turn - left_in_turn; }
   void count_body_elsewhere() noexcept { --left_in_turn; }
   bool turn_has_ended() const noexcept { return static_cast<std::int32_t>(left_in_turn) < 0; }
@@ -135,9 +136,9 @@ thread_state& here_by_a_call() noexcept;
 // A name that an instruction can say: see here.
 extern constinit thread_local thread_state this_thread_state asm("turnstile_this_thread_state");
 
-// Compilers take it for granted that a function stays on its thread, and keep the address of what is
-// thread_local across calls. A fiber may come back from a call on another thread. So the address is
-// asked for in a way that a call, which may change any memory, makes outdated.
+// Compilers take it for granted that a function stays on its thread, and keep the address of what
+// is thread_local across calls. A fiber may come back from a call on another thread. So the address
+// is asked for in a way that a call, which may change any memory, makes outdated.
 inline thread_state& here() noexcept {
 #if defined(TURNSTILE_THREAD_SEAM)
   return this_thread_state;  // a checker's threads are one
@@ -188,13 +189,14 @@ class chain_scope {
   chain_frame* before_;
 };
 
-// The loop that resumes coroutines that have no executor, one after the other, so that no resumption
-// nests in another. A job and sync_wait open one; without any, the first resumption does.
+// The loop that resumes coroutines that have no executor, one after the other, so that no
+// resumption nests in another. A job and sync_wait open one; without any, the first resumption
+// does.
 class trampoline {
  public:
   trampoline() noexcept : trampoline(false) {}
-  // True: the thread may block as soon as the loop is over, and what is given to its own executor until
-  // then may find no thread there.
+  // True: the thread may block as soon as the loop is over, and what is given to its own executor
+  // until then may find no thread there.
   explicit trampoline(bool thread_may_block) noexcept
       : outer_(here().bounce), thread_may_block_(thread_may_block) {
     here().bounce = this;
@@ -256,7 +258,8 @@ inline void bounce(job& j) noexcept {
   }
 }
 
-// By who has several jobs for bounce: each of them gets to where others can, before one of them runs, for it may block.
+// By who has several jobs for bounce: each of them gets to where others can, before one of them
+// runs, for it may block.
 class resume_after {
  public:
   resume_after() noexcept {
@@ -269,8 +272,9 @@ class resume_after {
   std::optional<trampoline> base_;
 };
 
-// By who is about to block the thread. What waits in the loops and drains around the call would wait as long, for
-// nobody else can get at it, and the thread may block for one of those: they go where others are.
+// By who is about to block the thread. What waits in the loops and drains around the call would
+// wait as long, for nobody else can get at it, and the thread may block for one of those: they go
+// where others are.
 void give_away() noexcept;
 inline void before_blocking() noexcept {
   const thread_state& t = here();

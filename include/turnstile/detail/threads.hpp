@@ -24,12 +24,13 @@ using std::thread;
 using std::chrono::steady_clock;
 using std::this_thread::sleep_for;
 
-// The steady clock's time as of a while ago: a quarter of what a look at that costs. lib/base/coarse_clock.cpp.
+// The steady clock's time as of a while ago: a quarter of what a look at that costs.
+// lib/base/coarse_clock.cpp.
 steady_clock::time_point coarse_now() noexcept;
 
-// A pair for Dekker's question, where two threads each store and then look at what the other stores,
-// and one of them often, the other hardly ever: with a light fence in one and a heavy one in the other,
-// not both look too early. lib/base/fences.cpp.
+// A pair for Dekker's question, where two threads each store and then look at what the other
+// stores, and one of them often, the other hardly ever: with a light fence in one and a heavy one
+// in the other, not both look too early. lib/base/fences.cpp.
 #if defined(TURNSTILE_THREAD_SANITIZER)
 // It does not know fences. Of two changes of one word, the second sees what came before the first.
 inline constinit std::atomic<std::uint32_t> order_of_fences{0};
@@ -54,7 +55,8 @@ void heavy_fence() noexcept;
 inline bool light_fence_is_light() noexcept { return heavy_reaches_all; }
 #endif
 
-// `full`, or `small` for a checker, which has to reach the end of a queue or of a turn in few steps.
+// `full`, or `small` for a checker, which has to reach the end of a queue or of a turn in few
+// steps.
 template <class T>
 constexpr T limit(T full, [[maybe_unused]] T small) noexcept {
   return full;

@@ -13,10 +13,11 @@
 //             nothing       --take-----> parked     by the owner, who leaves with it
 //
 //           A cell is a chain, so the ring never fills up, never allocates and never refuses.
-//           Private to the owner: stashes, what was taken out of the cells, each in ticket order and a ring: it is
-//           known by its last one, which the first one follows, for what comes goes behind the last one and what
-//           goes is the first one. Ticket t is in stash[t mod 4]: so two cells share one of those that lie inside
-//           the section, and all of it is three lines.
+//           Private to the owner: stashes, what was taken out of the cells, each in ticket order
+//           and a ring: it is known by its last one, which the first one follows, for what comes
+//           goes behind the last one and what goes is the first one. Ticket t is in stash[t mod 4]:
+//           so two cells share one of those that lie inside the section, and all of it is three
+//           lines.
 //
 // Edges     R1  publish   CAS(release) in publish -> exchange(acquire) in collect
 //               the owner sees the request's fields. Later pushes on the same cell are RMWs and
@@ -89,8 +90,8 @@ class ticket_ring {
   };
 
  public:
-  // What lies beside the ring, so that the word, the cells, and what only the owner touches have lines of
-  // their own.
+  // What lies beside the ring, so that the word, the cells, and what only the owner touches have
+  // lines of their own.
   class private_side : private cells_line, public ticket_word::private_side {
    public:
     explicit private_side(std::size_t capacity)

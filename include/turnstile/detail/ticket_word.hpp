@@ -4,8 +4,8 @@
 //
 //             (t, -, 0)    idle; the next request has ticket t
 //             (t, -, n)    n requests accepted and not yet accounted for: one is being served
-//             (t, K, n)    the same, but what is being served is whatever one thread asks for, and perhaps
-//                          nothing just now: keeper.hpp
+//             (t, K, n)    the same, but what is being served is whatever one thread asks for, and
+//                          perhaps nothing just now: keeper.hpp
 //             (t, C, n)    closed; whoever comes now gives its count back
 //
 //           (t, -, n) --arrive-----> (t+1, -, n+1)  n = 0: the caller owns the section
@@ -26,14 +26,15 @@
 //               between are RMWs and continue the release sequence.
 //           K4, where the kept bit is set or looked at, is keeper.hpp's.
 //
-// Progress  arrive, leave, settle, account, keep and let_go are wait-free; try_arrive and close are lock-free.
+// Progress  arrive, leave, settle, account, keep and let_go are wait-free; try_arrive and close are
+//           lock-free.
 //
 // Dangers   After a fetch_sub that says idle the section may be gone: it is the last touch.
 //
 // Proof     test/schedule (ring), model ticket_ring; test/ring, test/stress
 //
-// Source    counting in the word that is the idle test: folly's StrandExecutor; tickets by fetch_add:
-//           LCRQ (Morrison, Afek, 2013). Both in one word is ours.
+// Source    counting in the word that is the idle test: folly's StrandExecutor; tickets by
+//           fetch_add: LCRQ (Morrison, Afek, 2013). Both in one word is ours.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
@@ -131,7 +132,8 @@ class ticket_word {
   // Tells the word what is finished. At least one pending request is not.
   void account(private_side& mine) noexcept;
 
-  // By the owner, whose request has ended: true if there is another one, so that next will not leave.
+  // By the owner, whose request has ended: true if there is another one, so that next will not
+  // leave.
   bool has_more(const private_side& mine) const noexcept {
     // Relaxed: next sees what came.
     return (word_.load(relaxed) & pending_mask) > mine.unaccounted.load(relaxed) + std::uint64_t{1};

@@ -1,8 +1,8 @@
 // transfer.hpp - resuming coroutines without growing the stack.
 //
-// A coroutine that suspends in favour of another returns that one's handle (symmetric transfer). Where
-// the compiler does not make that a tail call (config.hpp), the handle goes to the loop that resumed
-// the first one instead, so chains of any length run in constant stack in every build.
+// A coroutine that suspends in favour of another returns that one's handle (symmetric transfer).
+// Where the compiler does not make that a tail call (config.hpp), the handle goes to the loop that
+// resumed the first one instead, so chains of any length run in constant stack in every build.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
@@ -19,8 +19,8 @@ struct transfer_node {
   transfer_node* next;
 };
 
-// Stands in for tail calls between the coroutines that one resume() call runs. Latest first, which is
-// the order that tail calls would have.
+// Stands in for tail calls between the coroutines that one resume() call runs. Latest first, which
+// is the order that tail calls would have.
 class relay {
  public:
   relay() noexcept : relay(std::coroutine_handle<>{}) {}
@@ -75,8 +75,8 @@ inline void run_to_suspension(std::coroutine_handle<> h) {
 #endif
 }
 
-// Around the await_suspend of a coroutine that has something to put right before what it transfers to
-// may run.
+// Around the await_suspend of a coroutine that has something to put right before what it transfers
+// to may run.
 class transfer_scope {
  public:
 #if TURNSTILE_TAIL_TRANSFER
@@ -96,8 +96,8 @@ class transfer_scope {
 #endif
 };
 
-// To be returned from the await_suspend of `from`. `node` lives as long as the coroutine behind `to`
-// waits.
+// To be returned from the await_suspend of `from`. `node` lives as long as the coroutine behind
+// `to` waits.
 inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::coroutine_handle<> to,
                                         transfer_node& node) noexcept {
 #if TURNSTILE_TAIL_TRANSFER

@@ -1,8 +1,8 @@
 // value_block.hpp - one value that does not change while anybody else can see it, and who holds it.
 //
-// shares counts who holds the block. As long as the block is a variable's, what the variable has lent
-// is counted in its own word (value_cell.hpp), so shares begins at `attached` and only says by how
-// much that number has to be corrected.
+// shares counts who holds the block. As long as the block is a variable's, what the variable has
+// lent is counted in its own word (value_cell.hpp), so shares begins at `attached` and only says by
+// how much that number has to be corrected.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

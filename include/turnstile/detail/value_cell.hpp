@@ -1,9 +1,11 @@
 // value_cell.hpp - which block of a variable is the current one, who takes it, who replaces it.
 //
 // Shape     word = (block, written, taken): 42 bits, the block's address / 64; 1 bit; 21 bits
-//             taken = how often the block was taken from here, less what is accounted for in its shares
+//             taken = how often the block was taken from here, less what is accounted for in its
+//             shares
 //             written = the block's value is being changed in place; who takes it now has to wait
-//           A block is held by taken + (shares - attached) snapshots as long as it is the current one.
+//           A block is held by taken + (shares - attached) snapshots as long as it is the current
+//           one.
 //
 //             (b, 0, n) --take--------> (b, 0, n+1)   a snapshot
 //             (b, 0, n) --publish-----> (c, 0, 1)     n goes to b's shares; the 1 is the writer's snapshot
@@ -13,35 +15,39 @@
 //             (b, 0, n) --settle------> (b, 0, 0)     n was added to b's shares before
 //
 //           Only who has the turn (a lock among writers) publishes, claims, gives up or finishes.
-//           newest_version = the version of the current block, or a little behind; takers help it on.
+//           newest_version = the version of the current block, or a little behind; takers help it
+//           on.
 //
 // Edges     V1  exchange(release) in publish -> fetch_add(acquire) in take: the value
 //           V2  fetch_sub(seq_cst) in written and give_up -> load(acquire) in wait_for: the value
-//               written in place. seq_cst, because notify_all looks whether anybody waits: either it
-//               sees the one who waits, or that one sees the word without its mark
-//           V3  shares.fetch_sub(acq_rel) in let_go -> shares.load(acquire) in claim: all that holders
-//               have read, before it is written over
-//           V4  shares.fetch_sub and fetch_add(acq_rel) among each other: the same, before it is freed
-//           V5  CAS(release) in settle -> fetch_add(acquire) in claim: that the shares know of what the
-//               word has no longer
-//           V6  newest.store and CAS(release) -> load(acquire) in version: who was told a version and
-//               then takes gets no older one
+//               written in place. seq_cst, because notify_all looks whether anybody waits: either
+//               it sees the one who waits, or that one sees the word without its mark
+//           V3  shares.fetch_sub(acq_rel) in let_go -> shares.load(acquire) in claim: all that
+//               holders have read, before it is written over
+//           V4  shares.fetch_sub and fetch_add(acq_rel) among each other: the same, before it is
+//               freed
+//           V5  CAS(release) in settle -> fetch_add(acquire) in claim: that the shares know of what
+//               the word has no longer
+//           V6  newest.store and CAS(release) -> load(acquire) in version: who was told a version
+//               and then takes gets no older one
 //
-// Progress  take     one fetch_add, wait-free, never waits for a writer that copies or replaces. While a
-//                    value that nobody holds is changed in place there is nothing to read: whoever
-//                    comes then waits for that one change (and blocks its thread), and for no other,
-//                    because it has its share already.
-//           claim, written, give_up, publish: wait-free. settle: lock-free, once in a million takes.
+// Progress  take     one fetch_add, wait-free, never waits for a writer that copies or replaces.
+//                    While a value that nobody holds is changed in place there is nothing to read:
+//                    whoever comes then waits for that one change (and blocks its thread), and for
+//                    no other, because it has its share already.
+//           claim, written, give_up, publish: wait-free. settle: lock-free, once in a million
+//           takes.
 //           The turn is a lock: writers wait for each other, and for each other's functions.
 //
-// Dangers   That nobody holds the block has to be seen after the mark is set: before, settle could move
-//           the count through the same number. The look before that saves marking in vain.
-//           settle adds before it subtracts: a block may seem to be held by too many, never by too few.
-//           A thread that comes back to the variable from inside its own change would wait for itself:
-//           it is known by its list of turns, and gets an exception.
+// Dangers   That nobody holds the block has to be seen after the mark is set: before, settle could
+//           move the count through the same number. The look before that saves marking in vain.
+//           settle adds before it subtracts: a block may seem to be held by too many, never by too
+//           few.
+//           A thread that comes back to the variable from inside its own change would wait for
+//           itself: it is known by its list of turns, and gets an exception.
 //
-// Proof     test/schedule (variable): V1 to V5 each fails if weakened; V6 only forbids load buffering,
-//           which the checker does not have. test/variable, test/stress
+// Proof     test/schedule (variable): V1 to V5 each fails if weakened; V6 only forbids load
+//           buffering, which the checker does not have. test/variable, test/stress
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
@@ -60,7 +66,8 @@ class value_cell {
   value_cell(const value_cell&) = delete;
   value_cell& operator=(const value_cell&) = delete;
 
-  // The current block and a share of it. Throws std::logic_error inside a change of this thread's own.
+  // The current block and a share of it. Throws std::logic_error inside a change of this thread's
+  // own.
   value_block& take() {
     const std::uint64_t was = word_.fetch_add(1, acquire);  // V1
     if ((was & low_bits) >= enough) [[unlikely]]
@@ -88,8 +95,8 @@ class value_cell {
     bool claim() noexcept;
     // The claimed block has a new value. Gives a share of it to the caller.
     void written() noexcept;
-    // Another block is the current one. Gives a share of it to the caller; and the old one, if nobody
-    // holds that any more and the caller frees it.
+    // Another block is the current one. Gives a share of it to the caller; and the old one, if
+    // nobody holds that any more and the caller frees it.
     [[nodiscard]] value_block* publish(value_block& next) noexcept;
 
    private:
@@ -99,7 +106,8 @@ class value_cell {
     std::uint64_t taken_ = 0;  // at the claim
   };
 
-  // At the end of the variable: gives the block, if nobody holds it any more and the caller frees it.
+  // At the end of the variable: gives the block, if nobody holds it any more and the caller frees
+  // it.
   [[nodiscard]] value_block* detach() noexcept;
 
  private:

@@ -1,53 +1,60 @@
 // wait_graph.hpp - who waits for what, so that a wait that would never end is refused.
 //
-// A wait is told to the graph if the chain that waits has anything that others may wait for: sections
-// that it holds, or the scope it was spawned in (its root is then a member_frame). It points to a
-// section, whoever holds that, or to a scope. A chain that has nothing pays one test.
+// A wait is told to the graph if the chain that waits has anything that others may wait for:
+// sections that it holds, or the scope it was spawned in (its root is then a member_frame). It
+// points to a section, whoever holds that, or to a scope. A chain that has nothing pays one test.
 //
 // Shape     Nodes are sections and scopes, by address. A wait w is an edge from every node that its
 //           chain has to the one it wants: none of them is given back before w ends.
 //             told in the table   under the graph's lock, by each node of its chain
-//             told in the frame   member_frame::waits, for a chain that has its scope only: found from
-//                                 the scope's list of members. No lock, unless it is a join: that leads
-//                                 to a scope which nobody may watch yet, so it searches. The frame has
-//                                 room for one: where children inherited it below a guard, which may be
-//                                 gone by now, they are told in the table
+//             told in the frame   member_frame::waits, for a chain that has its scope only: found
+//                                 from the scope's list of members. No lock, unless it is a join:
+//                                 that leads to a scope which nobody may watch yet, so it searches.
+//                                 The frame has room for one: where children inherited it below a
+//                                 guard, which may be gone by now, they are told in the table
 //           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
 //           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
-//           w.lasts = false --what it waits for has begun--> true, where a deadline may end that before: no edge
-//           until then, and whoever closes a cycle with what has begun finds it begun.
-//           Each new wait is told first and then looks, under the lock, for a way along the edges back
-//           to its own chain. A cycle is closed by some edge that comes last, and its search finds it.
+//           w.lasts = false --what it waits for has begun--> true, where a deadline may end that
+//           before: no edge until then, and whoever closes a cycle with what has begun finds it
+//           begun.
+//           Each new wait is told first and then looks, under the lock, for a way along the edges
+//           back to its own chain. A cycle is closed by some edge that comes last, and its search
+//           finds it.
 //
-// Edges     G1  over.store(release), then the node is handed on (W1, R2, S1), perhaps often, then its
-//               holder waits and takes the lock; or that holder is who searches -> over.load(acquire).
+// Edges     G1  over.store(release), then the node is handed on (W1, R2, S1), perhaps often, then
+//               its holder waits and takes the lock; or that holder is who searches ->
+//               over.load(acquire).
 //               So the last edge of a way that comes back is not over, because who searches has the
-//               node it wants; hence its chain still has what the edge before wants; and so on to the
-//               first: all of them were there at one instant
-//           G2  waits.store, light_fence, watched.load; watched.store, heavy_fence, waits.load: either
-//               the member finds its scope watched and searches under the lock, or whoever watches
-//               finds its wait. If the scope is watched from the start, the wait is told under the
-//               lock: one that is about to be refused must not make anybody else's a cycle
-//           G3  waits.store(null), light_fence, watched.load -> the lock: as G2, so that a wait found
-//               in a frame lives until the search that found it is over
-//           G4  a join is over when, under the lock, its scope is idle (scope_core): work spawned later
-//               finds it over
+//               node it wants; hence its chain still has what the edge before wants; and so on to
+//               the first: all of them were there at one instant
+//           G2  waits.store, light_fence, watched.load; watched.store, heavy_fence, waits.load:
+//               either the member finds its scope watched and searches under the lock, or whoever
+//               watches finds its wait. If the scope is watched from the start, the wait is told
+//               under the lock: one that is about to be refused must not make anybody else's a
+//               cycle
+//           G3  waits.store(null), light_fence, watched.load -> the lock: as G2, so that a wait
+//               found in a frame lives until the search that found it is over
+//           G4  a join is over when, under the lock, its scope is idle (scope_core): work spawned
+//               later finds it over
 //
 // Progress  The graph's lock is held for a search: over the waits that are told and can be reached.
 //           Whoever waits while holding something blocks its thread for that long. In the frame:
 //           wait-free.
 //
-// Dangers   Nothing that a wait wants is touched but by its address: a section may be gone once over is
-//           set. A scope is touched only while a join of it is told and not over.
+// Dangers   Nothing that a wait wants is touched but by its address: a section may be gone once
+//           over is set. A scope is touched only while a join of it is told and not over.
 //           A guard may be unlocked by any thread meanwhile, so a way that was found is looked at
 //           once more.
 //           The chain has gone on, and may be gone, when its wait is taken back: another library's
-//           promise may bring the coroutine home first, and ask for the result there. So a wait in the
-//           table has a share of its chain. One in a frame is of our own coroutine, which asks at once.
+//           promise may bring the coroutine home first, and ask for the result there. So a wait in
+//           the table has a share of its chain. One in a frame is of our own coroutine, which asks
+//           at once.
 //
-// Proof     test/schedule (wait graph), model wait_edges; test/registry (deadlock), test/stress (nesting)
+// Proof     test/schedule (wait graph), model wait_edges; test/registry (deadlock), test/stress
+//           (nesting)
 //
-// Source    wait-for edges published before they are chased: the probes of Chandy, Misra and Haas (1983).
+// Source    wait-for edges published before they are chased: the probes of Chandy, Misra and Haas
+//           (1983).
 //           Sections as nodes, joins and frames in the same graph are ours.
 #pragma once
 
@@ -156,12 +163,14 @@ struct wait_with_deadline : wait {
   const atomic<bool>* lasts;
 };
 
-// A wait of a chain that has its scope only, told in its frame. True: that is all, and end_wait follows.
+// A wait of a chain that has its scope only, told in its frame. True: that is all, and end_wait
+// follows.
 // Otherwise begin_wait does the rest: it is a join, or somebody's wait leads to the scope.
 inline bool told_without_search(wait& w, chain_frame* by) noexcept {
   if (!is_member(by) || w.scope != nullptr) return false;
   auto& m = static_cast<member_frame&>(*by);
-  // A wait that may be refused is told under the lock, so that nobody else is refused because of it.
+  // A wait that may be refused is told under the lock, so that nobody else is refused because of
+  // it.
   if (m.is_shared || m.scope->watched()) return false;
   w.by = by;
   w.seen = 0;
@@ -171,9 +180,9 @@ inline bool told_without_search(wait& w, chain_frame* by) noexcept {
   return !m.scope->watched();
 }
 
-// A chain is about to wait, of which the caller has a share until it goes on. Throws deadlock_error if the
-// wait would never end, and then it is not told. Below an alternative nothing is told. Otherwise end_wait
-// follows, by the waiter when it goes on, or by who takes its wait back before.
+// A chain is about to wait, of which the caller has a share until it goes on. Throws deadlock_error
+// if the wait would never end, and then it is not told. Below an alternative nothing is told.
+// Otherwise end_wait follows, by the waiter when it goes on, or by who takes its wait back before.
 void begin_wait(wait& w, chain_frame* by);
 void end_told_wait(wait& w) noexcept;
 
@@ -182,8 +191,8 @@ inline void end_wait(wait& w) noexcept {
     end_told_wait(w);
 }
 
-// A wait that is told, for people. What it wants and what its chain has are only addresses here: they
-// may be gone by the time somebody reads this.
+// A wait that is told, for people. What it wants and what its chain has are only addresses here:
+// they may be gone by the time somebody reads this.
 struct wait_record {
   struct step {
     const void* node;

@@ -1,8 +1,8 @@
 // when_awaiter.hpp - what co_await section.execute_when(pred, body) does.
 //
-// The request waits in line as any other. When its turn comes the predicate is asked, as part of the
-// section; if it says no, the request is set aside (lib/strand/aside.cpp), behind a stand-in, and asked
-// again after each body.
+// The request waits in line as any other. When its turn comes the predicate is asked, as part of
+// the section; if it says no, the request is set aside (lib/strand/aside.cpp), behind a stand-in,
+// and asked again after each body.
 #pragma once
 
 #include <turnstile/detail/body.hpp>
@@ -78,8 +78,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
  private:
   static when_awaiter& of(request& r) noexcept { return static_cast<when_awaiter&>(r); }
 
-  // Yes, or the predicate threw: then the request ends with that. What is lost with its device is not looked at: the
-  // request ends.
+  // Yes, or the predicate threw: then the request ends with that. What is lost with its device is
+  // not looked at: the request ends.
   bool may_run_now() noexcept {
     if (section_->is_lost()) return true;
     bool yes = true;

@@ -1,7 +1,7 @@
 // table.cpp - the functions of CUDA's runtime, for the rest of the library.
 //
-// A program that links this gets GPUs without a call of its own: the table is handed over before main, and
-// no function of it is called by that. See linked_cuda.hpp for how it is linked at all.
+// A program that links this gets GPUs without a call of its own: the table is handed over before
+// main, and no function of it is called by that. See linked_cuda.hpp for how it is linked at all.
 
 #include "device/gpu_api.hpp"
 

@@ -5,10 +5,12 @@
 //             waiting --run---> running --> done      by the driver's thread, if it comes
 //             waiting --drop--> dropped               by who polls, once the stream cannot come any more
 //
-//           After a failure the driver may or may not call, or call later: whoever changes the word first
-//           has the work. A dropped call stays in memory for good, for the driver still has its address.
+//           After a failure the driver may or may not call, or call later: whoever changes the word
+//           first has the work. A dropped call stays in memory for good, for the driver still has
+//           its address.
 //
-// Edges     H1  store(release) done -> load(acquire) in is_settled: the error, and what the work did
+// Edges     H1  store(release) done -> load(acquire) in is_settled: the error, and what the work
+//           did
 //           H2  CAS(acq_rel) waiting -> running | dropped: who has the work
 //
 // Progress  run is as long as the work, the rest is wait-free.
@@ -45,7 +47,8 @@ class gpu_call : private job {
   // Once it is settled, the last thing done with it here.
   void dispose() noexcept;
 
-  // The driver refused it, with an error that leaves no doubt if `sure`. On the thread that gave it.
+  // The driver refused it, with an error that leaves no doubt if `sure`. On the thread that gave
+  // it.
   static void refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept;
 
  private:

@@ -91,7 +91,8 @@ void gpu_device::prepare_to_look() const noexcept {
   looks_at = this;
 }
 
-// From here on it is not reached, so that its event is not destroyed at the end while somebody is about to record it.
+// From here on it is not reached, so that its event is not destroyed at the end while somebody is
+// about to record it.
 gpu_point* gpu_device::unused_or_new() {
   const std::lock_guard locked(lock_);
   if (unused_ != nullptr) {

@@ -4,18 +4,18 @@
 //
 //             null --lose--> end, for good, by whoever sees a sticky error first; it calls the hook
 //
-//           After that no function of the driver is called for it. Its streams find out when they are
-//           polled, and everything that waits there ends with the one error.
+//           After that no function of the driver is called for it. Its streams find out when they
+//           are polled, and everything that waits there ends with the one error.
 //
 // Edges     L1  store(release) in lose -> load(acquire) in over: the error
 //
-// Progress  over is wait-free. Taking and returning a point takes a lock for a list splice; a new event
-//           is made and destroyed outside it.
+// Progress  over is wait-free. Taking and returning a point takes a lock for a list splice; a new
+//           event is made and destroyed outside it.
 //
-// Dangers   An event is destroyed only while nobody can wait for it: its point is back here, or it is
-//           reached, all streams are closed and no thread is blocked on an event. Who gives a point back
-//           may do so at any time, also when the last stream has ended: the end waits for that too, for
-//           afterwards the driver may be unloaded.
+// Dangers   An event is destroyed only while nobody can wait for it: its point is back here, or it
+//           is reached, all streams are closed and no thread is blocked on an event. Who gives a
+//           point back may do so at any time, also when the last stream has ended: the end waits
+//           for that too, for afterwards the driver may be unloaded.
 //
 // Proof     test/device
 #pragma once
@@ -79,13 +79,14 @@ class gpu_device {
   gpu_outcome make_current() const noexcept;
   // Of the calling thread, once somebody is told.
   void forget_last_error() const noexcept;
-  // What a question gave. "Not ready" may have become the calling thread's last error, where a program would find it
-  // that looks whether its own launch has failed.
+  // What a question gave. "Not ready" may have become the calling thread's last error, where a
+  // program would find it that looks whether its own launch has failed.
   int answer(int code) const noexcept;
   // Once for each thread: otherwise its questions would spoil the captures of others.
   void prepare_to_look() const noexcept;
 
-  // Not reached, with one share, and an event on which nothing was recorded yet, or on which nobody waits any more.
+  // Not reached, with one share, and an event on which nothing was recorded yet, or on which nobody
+  // waits any more.
   // Null: `o` failed.
   gpu_point* take_point(gpu_outcome& o);
   // Without one.
@@ -96,8 +97,9 @@ class gpu_device {
   std::uint32_t add(const std::shared_ptr<gpu_stream>& s);
   // No more streams; those that there are.
   std::vector<std::shared_ptr<gpu_stream>> retire();
-  // Afterwards, once the streams have nothing to do: the events that nobody waits for. A thread that is
-  // blocked on one of them or destroys one may just be on its way out, and is waited for until then.
+  // Afterwards, once the streams have nothing to do: the events that nobody waits for. A thread
+  // that is blocked on one of them or destroys one may just be on its way out, and is waited for
+  // until then.
   void destroy_events(steady_clock::time_point until) noexcept;
 
   // While a thread is blocked on an event of this device.

@@ -14,7 +14,8 @@ namespace turnstile::detail {
 
 namespace {
 
-// Those that the runtime's documentation answers with the end of the process, and two of the hardware.
+// Those that the runtime's documentation answers with the end of the process, and two of the
+// hardware.
 constexpr std::array sticky_codes{214, 220, 226, 700, 702, 710, 714, 715,
                                   716, 717, 718, 719, 721, 810, 911};
 

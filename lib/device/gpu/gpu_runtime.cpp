@@ -42,7 +42,8 @@ struct availability {
   std::string model;
 };
 
-// What belongs to the table in use. One lock for all of it; the first question starts the driver under it.
+// What belongs to the table in use. One lock for all of it; the first question starts the driver
+// under it.
 struct session {
   mutex lock;
   std::map<int, availability> found;

@@ -1,4 +1,5 @@
-// gpu_runtime.hpp - the table that GPUs are reached through, which of them are available, and their end.
+// gpu_runtime.hpp - the table that GPUs are reached through, which of them are available, and their
+// end.
 #pragma once
 
 #include "device/gpu/gpu_error.hpp"

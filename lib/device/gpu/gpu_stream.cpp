@@ -116,8 +116,8 @@ void* gpu_stream::allocate(std::size_t bytes) {
   return p;
 }
 
-// Also after it was closed: the memory belongs to what was given before. What goes wrong is the next
-// point's.
+// Also after it was closed: the memory belongs to what was given before. What goes wrong is the
+// next point's.
 void gpu_stream::deallocate(void* p) noexcept {
   if (end_by_fork() != nullptr) return;  // who has the locks may not be here
   gpu_outcome o;
@@ -232,8 +232,8 @@ int gpu_stream::begin_submission() {
   return device_.api().peek_at_last_error();
 }
 
-// An error that has been told is taken from the thread, or the next one of the same number would not be seen. Not one
-// that is beside an older one: that may be of a body around this one.
+// An error that has been told is taken from the thread, or the next one of the same number would
+// not be seen. Not one that is beside an older one: that may be of a body around this one.
 lane::submitted gpu_stream::end_submission(int error_before) noexcept {
   lane::submitted all;
   if (device_.over() == nullptr) {

@@ -1,4 +1,5 @@
-// gpu_stream.hpp - a stream of a GPU: work that is given to it, points recorded in it, who looks at them.
+// gpu_stream.hpp - a stream of a GPU: work that is given to it, points recorded in it, who looks at
+// them.
 //
 // Shape     Points wait in a list, oldest first, from their record until poll tells them.
 //
@@ -8,15 +9,16 @@
 //
 //           The lane in front of it closes it; it ends when it is closed and nothing is pending.
 //
-// Edges     list_lock_ and order_. What the work before a point wrote: the event's query, which the driver
-//           orders, and H1 of gpu_call.hpp.
+// Edges     list_lock_ and order_. What the work before a point wrote: the event's query, which the
+//           driver orders, and H1 of gpu_call.hpp.
 //
-// Progress  Giving work takes order_ for the time of the driver's calls. poll takes only list_lock_, for a
-//           list splice, so a thread that the driver blocks does not keep it from looking.
+// Progress  Giving work takes order_ for the time of the driver's calls. poll takes only
+//           list_lock_, for a list splice, so a thread that the driver blocks does not keep it from
+//           looking.
 //
-// Dangers   Points are told outside both locks, by the one thread that polls, in the list's order. A
-//           point whose event failed cannot say when it is reached: the next event that works says it, or
-//           the stream that has nothing more to do.
+// Dangers   Points are told outside both locks, by the one thread that polls, in the list's order.
+//           A point whose event failed cannot say when it is reached: the next event that works
+//           says it, or the stream that has nothing more to do.
 //
 // Proof     test/device
 #pragma once

@@ -1,7 +1,7 @@
 // on_gpu.cpp - streams, events, memory and sections on a real GPU.
 //
-// Ends with 77, which Meson shows as skipped, where there is none; with TURNSTILE_REQUIRE_GPU=1 that is a
-// failure, so that a broken driver cannot hide.
+// Ends with 77, which Meson shows as skipped, where there is none; with TURNSTILE_REQUIRE_GPU=1
+// that is a failure, so that a broken driver cannot hide.
 #define DOCTEST_CONFIG_IMPLEMENT
 
 #include <turnstile/cuda.hpp>

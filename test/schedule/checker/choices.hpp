@@ -11,8 +11,8 @@
 
 namespace schedule {
 
-// What there is to choose between. The first possibility is always the plain one: the running thread
-// goes on, a load sees the newest value, a weak exchange does not fail without reason.
+// What there is to choose between. The first possibility is always the plain one: the running
+// thread goes on, a load sees the newest value, a weak exchange does not fail without reason.
 enum class kind : std::uint8_t { thread, value, failure, test };
 
 struct question {

@@ -1,7 +1,8 @@
 // clocks.hpp - what a thread knows of the others: vector clocks, and the oldest values it may see.
 //
 // Source  vector clocks for races: FastTrack (Flanagan, Freund, 2009), without its compression;
-//         views for what a load may see: the promising semantics (Kang et al., 2017), without promises.
+//         views for what a load may see: the promising semantics (Kang et al., 2017), without
+//         promises.
 #pragma once
 
 #include "schedule/checker/world.hpp"

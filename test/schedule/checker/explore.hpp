@@ -29,7 +29,8 @@ struct verdict {
 // Runs `scenario` in a process of its own, for nothing that fails in it can be undone.
 //
 // SCHEDULE_MODE=search|random|pct, SCHEDULE_PREEMPTIONS, SCHEDULE_SURPRISES, SCHEDULE_SEED,
-// SCHEDULE_EXECUTIONS, SCHEDULE_SECONDS (which may have decimals) and SCHEDULE_REPLAY override what it asks for.
+// SCHEDULE_EXECUTIONS, SCHEDULE_SECONDS (which may have decimals) and SCHEDULE_REPLAY override what
+// it asks for.
 verdict explore(const std::function<void()>& scenario, const how& h);
 
 }  // namespace schedule

@@ -3,8 +3,8 @@
 //
 // Contended  Two operations at least one of which writes, at one atomic, not ordered by
 //            happens-before. A search switches threads only at contended sites: an operation at any
-//            other commutes with whatever could run before it, in every execution seen; and when one
-//            is seen that says otherwise, its sites are marked and the search starts again.
+//            other commutes with whatever could run before it, in every execution seen; and when
+//            one is seen that says otherwise, its sites are marked and the search starts again.
 #pragma once
 
 #include "schedule/checker/world.hpp"

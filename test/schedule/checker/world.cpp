@@ -193,8 +193,9 @@ class execution {
     went_on(current_);
   }
 
-  // Fair as in CHESS (Musuvathi, Qadeer, 2008): who pauses waits until everybody who could go on then
-  // has done something or cannot go on any more. So nobody spins while others are ready for ever.
+  // Fair as in CHESS (Musuvathi, Qadeer, 2008): who pauses waits until everybody who could go on
+  // then has done something or cannot go on any more. So nobody spins while others are ready for
+  // ever.
   void went_on(int id) noexcept {
     for (int i = 0; i != threads_; ++i) {
       fiber_thread& t = at(i);

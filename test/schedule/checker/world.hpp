@@ -1,9 +1,10 @@
 // world.hpp - what code under the checker calls: the operations of one execution.
 //
-// An execution runs a scenario's threads as fibers on the calling thread, one at a time. Before each
-// operation that could meet another thread's, the running fiber asks whoever decides (choices.hpp)
-// who goes next; what a load may see is decided likewise (memory.hpp). The first thing that goes
-// wrong ends the process with a report (trace.hpp), for code that is noexcept cannot be unwound.
+// An execution runs a scenario's threads as fibers on the calling thread, one at a time. Before
+// each operation that could meet another thread's, the running fiber asks whoever decides
+// (choices.hpp) who goes next; what a load may see is decided likewise (memory.hpp). The first
+// thing that goes wrong ends the process with a report (trace.hpp), for code that is noexcept
+// cannot be unwound.
 #pragma once
 
 #include <atomic>

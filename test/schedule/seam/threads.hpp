@@ -56,9 +56,9 @@ class thread {
 
 inline constinit atomic<std::uint32_t> order_of_stops{0};
 
-// The standard one waits in its destructor for a call that another thread makes. To it all threads are one
-// here, so that is done before; and that the call sees what came before the registration is said by a word
-// that all have in common. It must not be destroyed inside its own call.
+// The standard one waits in its destructor for a call that another thread makes. To it all threads
+// are one here, so that is done before; and that the call sees what came before the registration is
+// said by a word that all have in common. It must not be destroyed inside its own call.
 template <class F>
 class stop_callback {
  public:
