@@ -63,10 +63,12 @@ void on_fault(int, siginfo_t* fault, void*) {
     const auto* const at = static_cast<const std::byte*>(fault->si_addr);
     if (at < bottom && at >= bottom - guard_size()) print(*f);
   }
-  // The instruction is tried again, and the process ends as it would have.
+  // The instruction is tried again, and the process ends as it would have. What somebody has sent
+  // came from none: it is sent once more.
   struct sigaction by_default{};
   by_default.sa_handler = SIG_DFL;
   sigaction(SIGSEGV, &by_default, nullptr);
+  if (fault->si_code <= 0) raise(SIGSEGV);
 }
 
 bool install_handler() noexcept {

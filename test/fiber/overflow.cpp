@@ -31,6 +31,14 @@ void write_to_null() {
   *static_cast<volatile int*>(nullptr) = 1;
 }
 
+// Nothing in the program is at fault, and nothing is tried again.
+void get_sent_one() {
+  turnstile::manual_executor here;
+  turnstile::spawn_fiber(here, [] {});
+  here.run();
+  kill(getpid(), SIGSEGV);
+}
+
 }  // namespace
 
 int main() {
@@ -38,6 +46,9 @@ int main() {
   const bool told = end.says("turnstile: fiber \"parser\": its stack of 16384 bytes overflowed") &&
                     end.one_line();
   const auto other = support::in_child(&write_to_null);
-  std::printf("%sand of another fault: \"%s\"\n", end.said.c_str(), other.said.c_str());
-  return told && end.signal == SIGSEGV && other.said.empty() && other.signal == SIGSEGV ? 0 : 1;
+  const auto sent = support::in_child(&get_sent_one);
+  std::printf("%sand of another fault: \"%s\"; one that was sent: signal %d\n", end.said.c_str(),
+              other.said.c_str(), sent.signal);
+  const bool ends = end.signal == SIGSEGV && other.signal == SIGSEGV && sent.signal == SIGSEGV;
+  return told && ends && other.said.empty() && sent.said.empty() ? 0 : 1;
 }
