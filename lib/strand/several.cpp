@@ -202,7 +202,9 @@ several_request::entry several_request::refused_with(std::exception_ptr why, boo
   return ends_with(std::move(why), own);
 }
 
+// What it has entered is left before the coroutine goes on, so the graph must not see it any more.
 several_request::entry several_request::ends_with(std::exception_ptr why, bool own) noexcept {
+  take_wait_back();
   is_own_ = own;
   refusal_ = std::move(why);
   return entry::refused;

@@ -7,6 +7,7 @@
 
 #include "support/child_process.hpp"
 #include "support/foreign.hpp"
+#include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/own_new.hpp"
 
@@ -185,6 +186,53 @@ TEST_SUITE("path") {
         CHECK(threw == (ran != 2));
       }
       check_usable(held);
+      check_usable(a);
+      check_usable(b);
+    });
+  }
+
+  TEST_CASE("no memory: who leaves what it has entered for want of it waits for nothing more") {
+    const section_options one_waits{.max_waiters = 1, .on_full = when_full::wait_outside};
+    each_fails([&](auto fail) {
+      critical_section a;
+      critical_section b(one_waits);
+      support::gate ask;
+      bool asks = true;
+      bool refused = false;
+      const auto enter = [](critical_section& s) -> task<> { co_await s.execute([] {}); };
+      const auto holds_b = [&]() -> task<> {
+        const section_guard held = co_await b.lock();
+        co_await ask;
+        try {
+          if (asks) co_await enter(a);
+        } catch (const deadlock_error&) {
+          refused = true;
+        } catch (const std::bad_alloc&) {
+        }
+      };
+      const auto both = [&]() -> task<> {
+        try {
+          co_await execute(std::tie(a, b), [] {});
+        } catch (const std::bad_alloc&) {
+        }
+      };
+      const auto opens = [&]() -> task<> {
+        const auto body = [&ask] { ask.open(); };
+        co_await a.execute(body);
+      };
+      async_scope scope;
+      section_guard not_yet = support::hold(a);
+      scope.spawn(holds_b());
+      scope.spawn(enter(b));  // takes the only place there is
+      scope.spawn(both());
+      scope.spawn(opens());
+      fail([&] { not_yet.unlock(); });
+      if (ask.waiting() != 0) {  // both are waited for
+        asks = false;
+        ask.open();
+      }
+      sync_wait(scope.join());
+      CHECK_FALSE(refused);
       check_usable(a);
       check_usable(b);
     });
