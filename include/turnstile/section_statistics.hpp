@@ -13,7 +13,8 @@ struct section_statistics {
   std::uint64_t withdrawn = 0;   ///< requests that ended before they started, by their own wish
   std::uint64_t refused = 0;     ///< requests that were never accepted, or not set aside
   std::size_t waiters = 0;       ///< requests queued or set aside now
-  std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended
+  std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended,
+                                 ///< and miss some where one that was set aside was withdrawn
   bool held = false;             ///< a body runs, a guard is owned, or a device works for it
 };
 

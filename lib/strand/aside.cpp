@@ -49,11 +49,11 @@ bool section_core::waits_aside() const noexcept {
   return has_aside_ && known_stand_ins()->aside.load(relaxed) != 0;
 }
 
-// Before one of them goes: that is when there are most.
+// Before one of them goes: that is when there are most. Not where one is withdrawn: the section may
+// be gone then.
 void section_core::note_waiters() noexcept {
   stand_in_counts& c = *known_stand_ins();
-  const std::size_t waiting = waiting_in_line(ring_.pending(), c) + c.aside.load(relaxed);
-  if (waiting > c.most.load(relaxed)) c.most.store(waiting, relaxed);
+  c.note(waiting_in_line(ring_.pending(), c) + c.aside.load(relaxed));
 }
 
 void section_core::take_from_aside(stand_in& s) noexcept {

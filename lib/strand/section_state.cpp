@@ -164,10 +164,11 @@ section_statistics section_core::statistics() const noexcept {
   if (const extras* const e = given()) s.refused = e->refused.load(relaxed);
   s.held = pending != 0;
   s.most_waiters = most == 0 ? 0 : most - 1;
-  if (const stand_in_counts* const c = known_stand_ins()) {
+  if (stand_in_counts* const c = known_stand_ins()) {
     const std::size_t apart = c->aside.load(relaxed);
     s.waiters = waiting_in_line(pending, *c) + apart;
-    s.most_waiters = std::max({s.most_waiters, c->most.load(relaxed), apart != 0 ? s.waiters : 0});
+    if (apart != 0) c->note(s.waiters);  // so that what was said once is never taken back
+    s.most_waiters = std::max(s.most_waiters, c->most.load(relaxed));
     s.withdrawn = c->withdrawn.load(relaxed);
     s.refused += c->closed.load(relaxed);
   } else {

@@ -405,4 +405,22 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().waiters == 0);
     CHECK(cs.statistics().most_waiters == 5);
   }
+
+  TEST_CASE("execute_when: what statistics said of the most that waited stays, whoever leaves") {
+    critical_section cs;
+    std::stop_source stop;
+    const std::stop_token token = stop.get_token();
+    async_scope scope;
+    scope.spawn(cs.execute_when([] { return false; }, [] {}, {.stop = token}));
+    {
+      section_guard held = support::hold(cs);
+      for (int i = 0; i != 5; ++i) scope.spawn(cs.execute([] {}));
+      CHECK(cs.statistics().most_waiters == 6);
+      stop.request_stop();
+      CHECK(cs.statistics().waiters == 5);
+      CHECK(cs.statistics().most_waiters == 6);
+    }
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK(cs.statistics().most_waiters == 6);
+  }
 }

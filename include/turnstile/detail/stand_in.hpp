@@ -96,7 +96,8 @@ struct stand_in_counts {
   statistic<std::uint64_t> closed{0};        // set aside when the section was closed
   statistic<std::uint32_t> left_in_line{0};  // withdrawn, and not passed over yet
   atomic<std::uint32_t> aside{0};            // relaxed: only its owner ends a section
-  statistic<std::size_t> most{0};            // that waited at once, while some were set aside
+  // That waited at once, while some were set aside: as far as anybody looked.
+  statistic<std::size_t> most{0};
   gate* limit = nullptr;  // from the section's beginning, if its waiters are limited
 
   stand_in_counts() noexcept = default;
@@ -104,6 +105,12 @@ struct stand_in_counts {
   void share() noexcept { shares.fetch_add(1, relaxed); }
   void drop() noexcept {
     if (shares.fetch_sub(1, acq_rel) == 1) delete this;
+  }
+  // By the owner, and by who asks for statistics.
+  void note(std::size_t waiting) noexcept {
+    std::size_t seen = most.load(relaxed);
+    while (seen < waiting && !most.compare_exchange_weak(seen, waiting, relaxed, relaxed)) {
+    }
   }
 };
 
