@@ -124,6 +124,7 @@ section_name name_of(const chain_frame& f) noexcept {
 
 // Of a copy the scope may be gone.
 std::string_view scope_called(const chain_frame& f) noexcept {
+  if (is_hold(&f)) return static_cast<const hold_frame&>(f).called;
   return is_member(&f) ? static_cast<const member_frame&>(f).scope->called() : "async_scope";
 }
 
@@ -206,7 +207,10 @@ hold_frame* copy_of(hold_frame& h) {
 hold_frame* copy_of(uncounted_frame& f) {
   if (f.copy == nullptr) {
     f.copy = copy_of(f, kept_copy(f.parent));
-    if (is_member(&f)) f.copy->scope = static_cast<member_frame&>(f).scope;
+    if (is_member(&f)) {
+      f.copy->scope = static_cast<member_frame&>(f).scope;
+      f.copy->called = f.copy->scope->called();
+    }
     if (const std::stop_token* const stop = stop_of(f)) f.copy->stop = *stop;
   }
   share_hold(*f.copy);

@@ -831,6 +831,59 @@ TEST_SUITE("registry") {
     }
   }
 
+  TEST_CASE("deadlock: the work of an ordered_scope is called after that") {
+    critical_section a{"a"};
+    ordered_scope scope;
+    gate ask;
+    gate join;
+    fate f;
+    auto joins = [&]() -> task<> {
+      const section_guard held = co_await a.lock();
+      co_await join;
+      co_await scope.join();
+    };
+    scope.add(access_list(), [&] { return after(ask, a); });
+    const foreign x = run(joins(), f);
+    ask.open();
+    join.open();
+    CHECK(f.names() == strings{"ordered_scope", "a", "ordered_scope"});
+    sync_wait(scope.join());
+    check_usable(a);
+  }
+
+  TEST_CASE("foreign: what another library's coroutine waits below is called after what it is") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    ordered_scope scope;
+    gate ask;
+    gate join;
+    fate f;
+    fate theirs;
+    std::optional<foreign> y;
+    auto joins = [&]() -> task<> {
+      const section_guard held = co_await a.lock();
+      co_await join;
+      co_await scope.join();
+    };
+    auto work = [&]() -> task<> {
+      co_await ask;
+      y.emplace(ask_twice(b, a, theirs));
+      co_await enter(a);
+    };
+    section_guard busy = support::hold(b);
+    scope.add(access_list(), [&] { return work(); });
+    const foreign x = run(joins(), f);
+    ask.open();
+    const std::string text = registry::wait_graph();
+    CHECK(text.find("ordered_scope") != std::string::npos);
+    CHECK(text.find("async_scope") == std::string::npos);
+    join.open();
+    CHECK(f.names() == strings{"ordered_scope", "a", "ordered_scope"});
+    sync_wait(scope.join());
+    busy.unlock();
+    CHECK(theirs.well());
+  }
+
   TEST_CASE("deadlock: work joins an inner scope whose work queues behind us") {
     critical_section a{"a"};
     for (const int last : {0, 1, 2}) {

@@ -131,6 +131,7 @@ struct alignas(16) hold_frame : recycled, hold_counts, chain_frame {
   std::string container;  // it may end as soon as the guard is let go
   std::uint32_t number = 0;
   scope_members* scope = nullptr;  // of a member's copy
+  std::string_view called = "async_scope";  // the same: what errors call that, a literal
   std::stop_token stop;            // of a copy of what has one
   hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
   bool is_copy = false;

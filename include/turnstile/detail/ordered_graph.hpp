@@ -28,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <source_location>
+#include <stop_token>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -66,7 +67,10 @@ class ordered_body : private branch_end, private job {
 
 class ordered_graph {
  public:
-  explicit ordered_graph(executor_ref on) : executor_(on), ends_(new scope_core) {}
+  explicit ordered_graph(executor_ref on)
+      : executor_(on),
+        ends_(new scope_core(std::stop_source(std::nostopstate), on_failure::go_on,
+                             "ordered_scope")) {}
   ~ordered_graph();
   ordered_graph(const ordered_graph&) = delete;
   ordered_graph& operator=(const ordered_graph&) = delete;
