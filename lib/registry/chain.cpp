@@ -161,6 +161,11 @@ std::stop_token ask_for_surrounding_stop(const chain_frame* top) noexcept {
   return *stop_of(*f);
 }
 
+bool is_stopped_around(const chain_frame* top) noexcept {
+  const chain_frame* const f = stop_around(top);
+  return f != nullptr && stop_of(*f)->stop_requested();
+}
+
 void share_hold(chain_frame& top) noexcept {
   // Relaxed: the caller has a share already, so the frame cannot go away meanwhile.
   static_cast<hold_frame&>(top).shares.fetch_add(1, relaxed);

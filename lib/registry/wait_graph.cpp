@@ -24,9 +24,14 @@ const void* node_of(const chain_frame& f) noexcept {
                      : static_cast<const member_frame&>(f).scope;
 }
 
-// Or may end by itself as yet.
+bool is_stopped(const wait& w) noexcept {
+  return (w.stop != nullptr && w.stop->stop_requested()) || (w.listens && is_stopped_around(w.by));
+}
+
+// Or ends because of a stop, or may end by itself as yet.
 bool over(const wait& w) noexcept {
   return w.over->load(acquire) ||  // G1
+         is_stopped(w) ||
          (w.may_expire && !static_cast<const wait_with_deadline&>(w).lasts->load(acquire));
 }
 
@@ -148,7 +153,7 @@ void wait_graph::remove(wait& w) noexcept {
 
 // Whether any way leads into the chain of `w`, so that a search may find it.
 bool wait_graph::may_close(const wait& w) const noexcept {
-  if (watched_scopes_ != 0 || w.scope != nullptr) return true;
+  if (watched_scopes_ != 0 || w.is_join) return true;
   for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
     if (wanted_[bucket_of(node_of(*f))] != 0) return true;
   }
@@ -203,7 +208,7 @@ void wait_graph::look_behind(wait& from) noexcept {
   for (entry e(deep_); e.bits != 0; e = entry(e.next())) {
     if (const chain_frame* const f = frame_with(e.of().by, from.wants)) look_at(e.of(), *f, from);
   }
-  if (from.scope != nullptr) look_into(*from.scope, from);
+  if (from.is_join) look_into(*from.scope(), from);
 }
 
 void wait_graph::look_into(scope_members& s, wait& from) noexcept {
@@ -252,7 +257,7 @@ void wait_graph::add_to(std::vector<wait_record>& all, wait& w) {
   if (w.seen == search_ || over(w)) return;
   w.seen = search_;
   wait_record r;
-  r.wants = {w.wants, w.scope == nullptr ? std::string_view() : w.scope->called(),
+  r.wants = {w.wants, w.is_join ? w.scope()->called() : std::string_view(),
              std::string(w.at->name()), w.at->where};
   for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
     if (gone(*f)) continue;
@@ -260,9 +265,9 @@ void wait_graph::add_to(std::vector<wait_record>& all, wait& w) {
                      std::string(f->at->name()), f->at->where});
   }
   all.push_back(std::move(r));
-  if (w.scope == nullptr) return;
-  const std::lock_guard members(w.scope->lock_);
-  for (const member_frame* m = w.scope->first_; m != nullptr; m = m->next) {
+  if (!w.is_join) return;
+  const std::lock_guard members(w.scope()->lock_);
+  for (const member_frame* m = w.scope()->first_; m != nullptr; m = m->next) {
     if (wait* const next = m->waits.load(acquire)) add_to(all, *next);  // G2
   }
 }

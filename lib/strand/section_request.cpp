@@ -103,8 +103,9 @@ stand_in* section_request::make_stand_in(const stand_in::calls& c) {
 }
 
 bool section_request::wait_by(stand_in& s) noexcept {
-  keep_uses();                            // whatever becomes of it: it is accepted
-  if (withdraws()) asked_.stop.let_go();  // who waits needs its token no more: its stand-in has one
+  keep_uses();  // whatever becomes of it: it is accepted
+  // Who waits needs its token no more, but for the graph: its stand-in has one.
+  if (withdraws() && !told_) asked_.stop.let_go();
   return section_->put_in_line(s, arrived_, line_) || !goes_on_here();
 }
 

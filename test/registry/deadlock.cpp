@@ -884,6 +884,75 @@ TEST_SUITE("registry") {
     CHECK(theirs.well());
   }
 
+  TEST_CASE("deadlock: what a stop ends as soon as it begins to wait closes no cycle") {
+    for (const bool for_handle : {false, true}) {
+      CAPTURE(for_handle);
+      critical_section a{"a"};
+      async_scope outer;
+      async_scope inner;
+      gate ask;
+      fate join;
+      fate work;
+      std::optional<execution_handle<void>> handle;
+      auto waits = [&]() -> task<> {
+        co_await ask;
+        if (for_handle) {
+          co_await *handle;
+        } else {
+          co_await inner.join();
+        }
+      };
+      auto joins = [&]() -> task<> {
+        const section_guard held = co_await a.lock();
+        if (for_handle) {
+          handle.emplace(a.submit([] {}));
+        } else {
+          inner.spawn(enter(a));
+        }
+        outer.request_stop();
+        co_await outer.join();
+      };
+      outer.spawn(run_within(waits(), work));
+      const foreign x = run(joins(), join);
+      ask.open();
+      x.wait();  // who was sent away may have gone on elsewhere
+      CHECK(work.refused<operation_cancelled>());
+      CHECK(join.well());
+      sync_wait(outer.join());
+      sync_wait(inner.join());
+      sync_wait(enter(a));  // behind what the handle is of
+      check_usable(a);
+    }
+  }
+
+  TEST_CASE("deadlock: the wait for a fiber goes on when a stop is asked for, and so closes one") {
+    critical_section a{"a"};
+    loop here;
+    async_scope outer;
+    gate ask;
+    fate join;
+    fate work;
+    auto fiber = spawn_fiber(here, [&] { await(enter(a)); });
+    auto waits = [&]() -> task<> {
+      co_await ask;
+      co_await std::move(fiber);
+    };
+    auto joins = [&]() -> task<> {
+      const section_guard held = co_await a.lock();
+      here.run();
+      outer.request_stop();
+      co_await outer.join();
+    };
+    outer.spawn(run_within(waits(), work));
+    const foreign x = run(joins(), join);
+    ask.open();
+    CHECK(work.refused());
+    CHECK(join.well());
+    here.run();
+    sync_wait(outer.join());
+    check_usable(a);
+  }
+
   TEST_CASE("deadlock: work joins an inner scope whose work queues behind us") {
     critical_section a{"a"};
     for (const int last : {0, 1, 2}) {

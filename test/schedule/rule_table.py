@@ -931,7 +931,7 @@ rule = rules_of("include/turnstile/detail/wait_graph.hpp", MEMBER)
 rule("a member does not search when its scope is watched", "if (m.is_shared || m.scope->watched()) return false;",
      "if (m.is_shared) return false;\nif (true) {\n"
      "w.by = by;\nw.seen = 0;\nw.where = told::in_frame;\nm.waits.store(&w, release);\nreturn true;\n}")
-rule("a member's join does not search", "!is_member(by) || w.scope != nullptr", "!is_member(by)",
+rule("a member's join does not search", "!is_member(by) || w.is_join", "!is_member(by)",
      ("wait graph: work of one*", *MEMBER))
 IN_FRAME = """m.waits.store(&w, release);  // G2
   light_fence();
@@ -958,7 +958,7 @@ MEMBERS = """  s.lock_.lock();
 rule("looks at members, then watches", WATCH + MEMBERS, MEMBERS + WATCH, MEMBER)
 rule("no fence between watching and looking", WATCH + MEMBERS,
      WATCH.replace("    heavy_fence();  // G2\n", "") + MEMBERS, MEMBER)
-rule("does not look into a scope", "if (from.scope != nullptr) look_into(*from.scope, from);", "",
+rule("does not look into a scope", "if (from.is_join) look_into(*from.scope(), from);", "",
      MEMBER)
 rule("waits that are over count", "u.seen == search_ || over(u)", "u.seen == search_",
      ("wait graph: *served*", "wait graph: *guard", "wait graph: *handle*", *GRAPH),
@@ -972,8 +972,8 @@ rule("guards are not looked at once more", "over(*w) || gone(*w->through)", "ove
 rule("what is over is not looked at once more", "over(*w) || gone(*w->through)",
      "gone(*w->through)", ("wait graph: a guard is unlocked*", *GRAPH),
      reason="what is not over when it is looked at lasts until the search ends (G1)")
-MAY = "watched_scopes_ != 0 || w.scope != nullptr"
-rule("watched scopes do not make a search worth it", MAY, "w.scope != nullptr",
+MAY = "watched_scopes_ != 0 || w.is_join"
+rule("watched scopes do not make a search worth it", MAY, "w.is_join",
      ("wait graph: from a join*", *MEMBER))
 rule("a join is searched for only if something else leads there", MAY, "watched_scopes_ != 0", MEMBER)
 WORTH = """for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {

@@ -130,10 +130,10 @@ struct alignas(16) hold_frame : recycled, hold_counts, chain_frame {
   std::string name;       // the section's, and so are these:
   std::string container;  // it may end as soon as the guard is let go
   std::uint32_t number = 0;
-  scope_members* scope = nullptr;  // of a member's copy
+  scope_members* scope = nullptr;           // of a member's copy
   std::string_view called = "async_scope";  // the same: what errors call that, a literal
-  std::stop_token stop;            // of a copy of what has one
-  hold_frame* follows = nullptr;   // of a hold's copy: the original; owned share
+  std::stop_token stop;                     // of a copy of what has one
+  hold_frame* follows = nullptr;            // of a hold's copy: the original; owned share
   bool is_copy = false;
 };
 
@@ -189,7 +189,9 @@ inline bool need_not_end(const chain_frame* top) noexcept {
 std::stop_token any_surrounding_stop(const chain_frame* top) noexcept;
 // The same, and a scope that is found is stoppable from now on.
 std::stop_token ask_for_surrounding_stop(const chain_frame* top) noexcept;
-// The same for a wait in a section's line: without a walk if no token was known when `top` was
+// Whether that was asked to stop.
+bool is_stopped_around(const chain_frame* top) noexcept;
+// The token of a wait in a section's line: without a walk if no token was known when `top` was
 // made.
 inline std::stop_token surrounding_stop(const chain_frame* top) noexcept {
   return can_be_stopped(top) ? any_surrounding_stop(top) : std::stop_token();

@@ -159,10 +159,12 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
   }
 
   void tell_of_wait() {
-    wait_.wants = wait_.scope = &core_->members();
+    wait_.wants = &core_->members();
+    wait_.is_join = true;
+    wait_.listens = when_stopped_ == &take_back;
     wait_.over = &over_;
     wait_.at = &at_;
-    wait_.label = [](const detail::wait& w) { return std::string(w.scope->called()); };
+    wait_.label = [](const detail::wait& w) { return std::string(w.scope()->called()); };
     try {
       begin_wait(wait_, chain_);
     } catch (...) {

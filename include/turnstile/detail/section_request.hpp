@@ -319,7 +319,8 @@ class section_request : protected request_extras, protected suspended<request> {
     ::new (static_cast<void*>(&over_)) atomic<bool>(false);
     ::new (static_cast<void*>(&wait_)) wait;
     wait_.wants = section_;
-    wait_.scope = nullptr;
+    if (withdraws()) wait_.stop = &asked_.stop;
+    wait_.listens = can_be_stopped(chain_);
     wait_.over = &over_;
     wait_.at = &at_;
     wait_.label = &label_of_wanted;

@@ -215,7 +215,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   void tell_of_wait() {
     wait_.wants = state_->section_;
     wait_.state = state_;
-    wait_.scope = nullptr;
+    wait_.listens = true;
     wait_.over = &state_->over_;
     wait_.lasts = &state_->lasts_;
     wait_.may_expire = true;

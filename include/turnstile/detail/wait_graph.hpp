@@ -14,6 +14,9 @@
 //                                 guard, which may be gone by now, they are told in the table
 //           w.over = false --its turn, or end of what it waits for--> true. Set before the node is
 //           handed on; such an edge counts no more. The waiter takes the wait back when it goes on.
+//           w.stop, or the stop around w.by if w listens to that, is asked for: as good as over.
+//           Its withdrawal may only not have got to it yet: it registers for the stop after it was
+//           told, and whoever has its place in line pinned lets it go a moment later
 //           w.lasts = false --what it waits for has begun--> true, where a deadline may end that
 //           before: no edge until then, and whoever closes a cycle with what has begun finds it
 //           begun.
@@ -41,7 +44,9 @@
 //           Whoever waits while holding something blocks its thread for that long. In the frame:
 //           wait-free.
 //
-// Dangers   Nothing that a wait wants is touched but by its address: a section may be gone once
+// Dangers   Without memory for its stand-in a request in line is not withdrawn. Once it is asked to
+//           stop it waits on, and yet is no edge.
+//           Nothing that a wait wants is touched but by its address: a section may be gone once
 //           over is set. A scope is touched only while a join of it is told and not over.
 //           A guard may be unlocked by any thread meanwhile, so a way that was found is looked at
 //           once more.
@@ -61,6 +66,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/config.hpp>
+#include <turnstile/detail/kept_token.hpp>
 #include <turnstile/detail/threads.hpp>
 
 #include <array>
@@ -139,10 +145,15 @@ struct wait {
   wait(const wait&) noexcept {}  // what is not told yet has nothing to be copied
   wait& operator=(const wait&) = delete;
 
+  // The same, if it is one.
+  scope_members* scope() const noexcept {
+    return is_join ? static_cast<scope_members*>(const_cast<void*>(wants)) : nullptr;
+  }
+
   // Written by the waiter before it is told.
   const void* wants;
-  scope_members* scope;      // the same, if it is one
-  const atomic<bool>* over;  // G1
+  const kept_token* stop = nullptr;  // withdraws it, if it has one of its own
+  const atomic<bool>* over;          // G1
   const site* at;
   std::string (*label)(const wait&);  // what errors call what it wants
 
@@ -150,6 +161,8 @@ struct wait {
   chain_frame* by;  // the chain that waits, without what is gone from its top; in the table a share
   told where = told::not_at_all;
   bool may_expire = false;  // by the waiter, as above: it is a wait_with_deadline
+  bool is_join = false;     // as above: it wants a scope
+  bool listens = false;     // as above: a stop around it withdraws it
   std::uint8_t links;       // under the lock, as everything from here on: lists that it is in
   std::array<std::uintptr_t, 3> next;
   std::uint64_t seen;          // by the search of that number, which came
@@ -167,7 +180,7 @@ struct wait_with_deadline : wait {
 // follows.
 // Otherwise begin_wait does the rest: it is a join, or somebody's wait leads to the scope.
 inline bool told_without_search(wait& w, chain_frame* by) noexcept {
-  if (!is_member(by) || w.scope != nullptr) return false;
+  if (!is_member(by) || w.is_join) return false;
   auto& m = static_cast<member_frame&>(*by);
   // A wait that may be refused is told under the lock, so that nobody else is refused because of
   // it.
