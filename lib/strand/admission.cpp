@@ -47,7 +47,7 @@ bool section_core::put_in_line(stand_in& s, arrival arrived, place line) noexcep
     case arrival::queued:
       if (publish_only(s, line) != published::closed) break;
       [[fallthrough]];
-    default: s.close();
+    default: s.close_outside();
   }
   return !s.unpin();
 }

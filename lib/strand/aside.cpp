@@ -148,7 +148,7 @@ void section_core::close_aside(batch& done) noexcept {
     stand_in& s = *e.oldest_aside;
     take_from_aside(s);
     if (s.pin()) {
-      s.close();
+      static_cast<void>(s.close());
       done.add_pinned(s);
     } else {
       s.pass_over();

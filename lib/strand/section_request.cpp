@@ -6,7 +6,17 @@
 
 namespace turnstile::detail {
 
-const stand_in::calls section_request::turn_comes_once{&wait_is_over, nullptr};
+const stand_in::calls section_request::turn_comes_once{&wait_is_over, nullptr, nullptr,
+                                                       &never_let_in};
+
+void section_request::never_let_in(request& r) noexcept {
+  static_cast<section_request&>(r).leave_no_trace();
+}
+
+void section_request::leave_no_trace() noexcept {
+  withdraw_uses();
+  if (section_->recorded()) forget_execution(*section_, at_);
+}
 
 std::string section_request::label_of_wanted(const wait& w) {
   return static_cast<const section_core*>(w.wants)->label();
@@ -103,7 +113,6 @@ stand_in* section_request::make_stand_in(const stand_in::calls& c) {
 }
 
 bool section_request::wait_by(stand_in& s) noexcept {
-  keep_uses();  // whatever becomes of it: it is accepted
   // Who waits needs its token no more, but for the graph: its stand-in has one.
   if (withdraws() && !told_) asked_.stop.let_go();
   return section_->put_in_line(s, arrived_, line_) || !goes_on_here();

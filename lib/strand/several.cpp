@@ -88,7 +88,13 @@ void several_request::claim_all() {
   }
 }
 
-// Once all are entered, and of a request that is withdrawn while it waits: that was no refusal.
+// Of a request that is withdrawn while it waits: that was no refusal, and what is asked for stays
+// so. One of the sections may be gone.
+void several_request::leave_claimed() noexcept {
+  for (std::size_t i = 0; i != count_; ++i) held_[i].claims = {};
+}
+
+// Once all are entered.
 void several_request::keep_claimed() noexcept {
   for (std::size_t i = 0; i != count_; ++i) {
     if (held_[i].claims.empty()) continue;
@@ -122,7 +128,7 @@ bool several_request::enter_all() noexcept {
 void several_request::go_on(batch& done) noexcept {
   if (comes_too_late()) {
     refusal_ = cancelled();
-    if (stand_in_ != nullptr) keep_claimed();
+    if (stand_in_ != nullptr) leave_claimed();
   }
   take_wait_back();
   drop_stand_in();
@@ -196,10 +202,14 @@ several_request::entry several_request::enter(batch& done) noexcept {
 }
 
 several_request::entry several_request::refused_with(std::exception_ptr why, bool own) noexcept {
-  for (std::size_t i = 0; i != entered_; ++i) {
+  forget_recorded(entered_);
+  return ends_with(std::move(why), own);
+}
+
+void several_request::forget_recorded(std::size_t first_n) noexcept {
+  for (std::size_t i = 0; i != first_n; ++i) {
     if (held_[i].recorded) forget_execution(*held_[i].section, at_);
   }
-  return ends_with(std::move(why), own);
 }
 
 // What it has entered is left before the coroutine goes on, so the graph must not see it any more.
@@ -224,20 +234,26 @@ bool several_request::tell_of_wait() noexcept {
   }
 }
 
-const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr};
+const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr, nullptr, &never_in};
 
 // This may be gone if it waits.
 several_request::entry several_request::wait_by(stand_in& s, bool own) noexcept {
   note_accepted();
   if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
   be_awaited_again();
-  keep_claimed();
+  leave_claimed();
   return ends_with(std::exchange(stand_in_, nullptr)->let_go(), own);
 }
 
 // Of the section that it got.
 void several_request::drop_stand_in() noexcept {
   if (stand_in_ != nullptr) static_cast<void>(std::exchange(stand_in_, nullptr)->let_go());
+}
+
+void several_request::never_in(request& r) noexcept {
+  auto& self = static_cast<several_request&>(r);
+  self.withdraw_claimed();
+  self.forget_recorded(self.entered_ + 1);
 }
 
 // What it holds is left on an executor, since leaving serves others.
@@ -252,7 +268,7 @@ void several_request::leave_posted(job& j) noexcept {
   auto& self = static_cast<several_request&>(static_cast<request&>(j));
   self.be_awaited_again();
   self.take_wait_back();
-  self.keep_claimed();
+  self.leave_claimed();
   self.refusal_ = std::exchange(self.stand_in_, nullptr)->let_go();
   batch done;
   self.leave(done);

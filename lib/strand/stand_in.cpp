@@ -126,13 +126,18 @@ bool stand_in::pin() noexcept {
   return true;
 }
 
-void stand_in::close() noexcept {
+bool stand_in::close() noexcept {
   std::uint32_t seen = word_.load(relaxed);
   std::uint32_t to = 0;
   do {
     to = seen | section_done;
     if ((seen & asked_bits) == 0) to |= static_cast<std::uint32_t>(withdrawal::closed);
   } while (!change(seen, to));
+  return (seen & asked_bits) == 0;
+}
+
+void stand_in::close_outside() noexcept {
+  if (close()) calls_->never_in(*who_);
 }
 
 bool stand_in::take() noexcept {

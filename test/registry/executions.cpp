@@ -215,6 +215,24 @@ TEST_SUITE("registry") {
     CHECK(closed);
   }
 
+  TEST_CASE("executions: refused by close while they waited outside, they are not among them") {
+    critical_section a(
+        section_options{.name = "a", .max_waiters = 1, .on_full = when_full::wait_outside});
+    critical_section b("b");
+    section_guard busy = support::hold(a);
+    const keeping some(8);
+    async_scope scope;
+    scope.spawn(a.execute([] {}, {.name = "in line"}));
+    scope.spawn(a.execute([] {}, {.name = "outside"}));
+    scope.spawn(execute(std::tie(a, b), [] {}, {.name = "both"}));
+    auto handle = a.submit([] {}, {.name = "submitted"});
+    scope.spawn(a.close());
+    busy.unlock();
+    CHECK_THROWS_AS(sync_wait(scope.join()), section_closed);
+    CHECK_THROWS_AS(sync_wait(std::move(handle)), section_closed);
+    CHECK(names() == strings{"in line"});
+  }
+
   TEST_CASE("executions: kept, forgotten and read while others make, use and destroy sections") {
     constexpr int users = 4;
     constexpr int each = 2000;

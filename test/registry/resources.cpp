@@ -505,6 +505,76 @@ TEST_SUITE("registry") {
     CHECK(uses(b, w, exclusively));
   }
 
+  TEST_CASE("resources: a request that is refused where it would be set aside leaves no claim") {
+    support::loop gui;
+    std::stop_source source;
+    const std::stop_token stop = source.get_token();
+    const resource v;
+    critical_section a(section_options{.name = "a", .executor = gui, .max_waiters = 1});
+    critical_section b;
+    async_scope scope;
+    const auto may_withdraw = [&](execute_options how) {
+      how.stop = stop;
+      return how;
+    };
+    const auto wait = [&](execute_options how) {
+      return a.execute_when([] { return false; }, [] {}, how);
+    };
+    async_scope first;
+    first.spawn(wait({}));
+    gui.run();
+    scope.spawn(wait({.uses = v}));
+    gui.run();
+    CHECK_THROWS_AS(sync_wait(scope.join()), section_full);
+    CHECK(uses(b, v));
+    const resource w;
+    scope.spawn(wait(may_withdraw({.uses = w})));
+    gui.run();
+    CHECK_THROWS_AS(sync_wait(scope.join()), section_full);
+    CHECK(uses(b, w));
+    scope.spawn(a.close());
+    gui.run();
+    sync_wait(scope.join());
+    CHECK_THROWS_AS(sync_wait(first.join()), section_closed);
+  }
+
+  TEST_CASE("resources: a request that waited outside until the section was closed leaves none") {
+    critical_section a(section_options{.max_waiters = 1, .on_full = when_full::wait_outside});
+    critical_section b, c;
+    const resource v, w, x, y;
+    std::stop_source source;
+    const std::stop_token stop = source.get_token();
+    async_scope scope;
+    const auto refused = [](auto execution) -> task<bool> {
+      try {
+        co_await std::move(execution);
+      } catch (const section_closed&) {
+        co_return true;
+      }
+      co_return false;
+    };
+    bool all = true;
+    const auto note = [&](task<bool> one) -> task<> {
+      if (!co_await std::move(one)) all = false;
+    };
+    section_guard held = support::hold(a);
+    scope.spawn(a.execute([] {}));
+    scope.spawn(note(refused(a.execute([] {}, {.uses = v}))));
+    auto handle = a.submit([] {}, {.uses = w});
+    scope.spawn(note(refused(execute(std::tie(a, c), [] {}, {.uses = x}))));
+    scope.spawn(a.execute([] {}, {.uses = y, .stop = stop}));
+    scope.spawn(a.close());
+    source.request_stop();
+    held.unlock();
+    CHECK_THROWS_AS(sync_wait(std::move(handle)), section_closed);
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK(all);
+    CHECK(uses(b, v));
+    CHECK(uses(b, w));
+    CHECK(uses(b, x));
+    CHECK_FALSE(uses(b, y));  // it was withdrawn, which is no refusal
+  }
+
   TEST_CASE("resources: a request refused by re-entry leaves no claim") {
     critical_section a, b;
     const resource v;

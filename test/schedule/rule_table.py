@@ -512,7 +512,7 @@ PUBLISH = """switch (arrived) {
     case arrival::queued:
       if (publish_only(s, line) != published::closed) break;
       [[fallthrough]];
-    default: s.close();
+    default: s.close_outside();
   }
 """
 rule("who gets into line has no pin", PUBLISH + "  return !s.unpin();",

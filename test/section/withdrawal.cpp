@@ -450,4 +450,28 @@ TEST_SUITE("section") {
     CHECK(closing.how == "ran");
     sync_wait(scope.join());
   }
+
+  TEST_CASE("withdrawal: from several sections, one of which ends before it goes on") {
+    critical_section a;
+    auto b = std::make_unique<critical_section>();
+    critical_section other;
+    resource r;
+    loop here;
+    async_scope scope{{.executor = here}};
+    std::stop_source stop;
+    ending both;
+    section_guard guard = hold(*b);
+    scope.spawn(both.of(execute(std::tie(a, *b), nothing, {.uses = r, .stop = stop.get_token()})));
+    here.run();
+    stop.request_stop();
+    CHECK(both.how.empty());
+    guard.unlock();
+    sync_wait(b->close());
+    b.reset();
+    here.run();
+    CHECK(both.how == "cancelled");
+    CHECK_FALSE(a.statistics().held);
+    sync_wait(scope.join());
+    sync_wait(other.execute(nothing, {.uses = r}));  // a claim ends with its section
+  }
 }

@@ -20,7 +20,8 @@
 //           The request that makes a claim may be refused by close afterwards, and then must leave
 //           none. So a new claim is first `asked` for: it counts for other sections, but is neither
 //           in the word nor in `known`. The request's turn makes it `kept`, its refusal withdraws
-//           it. Others of the same section that come in between ask too, each for itself.
+//           it; of a request that is withdrawn while it waits it stays asked for, which counts as
+//           much. Others of the same section that come in between ask too, each for itself.
 //           A section remembers some of its kept claims in `known`, so that it need not take the
 //           lock for what it shares with others.
 //

@@ -52,9 +52,7 @@ class detached : protected request {
       return std::current_exception();
     }
     std::exception_ptr refused = send_in_line(asks);
-    if (refused != nullptr && claims_are_new_) {
-      withdraw_claims(section, uses_, self().place().exclusive());
-    }
+    if (refused != nullptr) withdraw_new_claims();
     return refused;
   }
 
@@ -159,7 +157,6 @@ class detached : protected request {
 
   // This may be gone afterwards.
   void send_by(stand_in& s, arrival arrived, section_core::place line) noexcept {
-    keep_new_claims();
     if (!self().section().put_in_line(s, arrived, line)) deliver(*this);
   }
 
@@ -169,12 +166,24 @@ class detached : protected request {
     }
   }
 
+  void withdraw_new_claims() noexcept {
+    if (std::exchange(claims_are_new_, false)) {
+      withdraw_claims(self().section(), uses_, self().place().exclusive());
+    }
+  }
+
+  static void never_in(request& r) noexcept {
+    Self& self = of(r);
+    static_cast<detached&>(self).withdraw_new_claims();
+    if (self.section().recorded()) forget_execution(self.section(), self.place());
+  }
+
   static Self& of(job& j) noexcept {
     return static_cast<Self&>(static_cast<detached&>(static_cast<request&>(j)));
   }
 
   static constexpr stand_in::calls when_withdrawn{[](request& r) noexcept { of(r).body_over(); },
-                                                  nullptr};
+                                                  nullptr, nullptr, &never_in};
 
   void prepare_submission() {
     submission_->prepare(uses_);

@@ -159,8 +159,12 @@ class section_request : protected request_extras, protected suspended<request> {
   }
 
   void withdraw_uses() noexcept {
-    if (has_new_claims()) withdraw_claims(*section_, uses_, at_.exclusive());
+    if (!has_new_claims()) return;
+    asks_ &= static_cast<std::uint8_t>(~asks::new_claims);
+    withdraw_claims(*section_, uses_, at_.exclusive());
   }
+  // Of one that is refused after it was accepted.
+  void leave_no_trace() noexcept;
 
   void keep(const resource_list& uses) noexcept {
     ::new (static_cast<void*>(&uses_)) resource_list(uses);
@@ -205,7 +209,9 @@ class section_request : protected request_extras, protected suspended<request> {
   stand_in* try_make_stand_in(const stand_in::calls& c) noexcept;
   // Null: the request waits as any other. Throws bad_alloc if it cannot, and does not wait.
   stand_in* make_stand_in(const stand_in::calls& c);
-  // After it arrived. True: the coroutine stays suspended, and this may be gone.
+  // After it arrived. True: the coroutine stays suspended, and this may be gone. If it is
+  // withdrawn, what is new of what it uses stays asked for, which counts as much as what is kept:
+  // the section may be gone by then.
   bool wait_by(stand_in& s) noexcept;
   enum class [[nodiscard]] line_entry : std::uint8_t {
     waits,      // this may be gone
@@ -245,6 +251,7 @@ class section_request : protected request_extras, protected suspended<request> {
   // The section was closed already: no need to wait.
   void give_up_closing() noexcept;
   static const stand_in::calls turn_comes_once;
+  static void never_let_in(request& r) noexcept;
   static void wait_is_over(request& r) noexcept {
     static_cast<section_request&>(r).turn_has_come();
   }

@@ -115,7 +115,9 @@ class several_request : protected section_request {
   resource_list declared() const noexcept { return declares() ? uses_ : resource_list{}; }
   void claim_all();
   void keep_claimed() noexcept;
+  void leave_claimed() noexcept;
   void withdraw_claimed() noexcept;
+  void forget_recorded(std::size_t first_n) noexcept;
   entry refused_with(std::exception_ptr why, bool own) noexcept;
   entry ends_with(std::exception_ptr why, bool own) noexcept;
   // In the line of the next section.
@@ -131,6 +133,7 @@ class several_request : protected section_request {
   void drop_stand_in() noexcept;
   static const stand_in::calls turn_comes_often;
   static void withdrawn(request& r) noexcept;
+  static void never_in(request& r) noexcept;
   static void leave_posted(job& j) noexcept;
   void be_posted(work what) noexcept;
   void be_awaited_again() noexcept;

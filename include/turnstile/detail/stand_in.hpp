@@ -122,6 +122,7 @@ class alignas(cache_line) stand_in final : public request {
     void (*over)(request&) noexcept;
     bool (*may_run)(request&) noexcept;               // may it run now? null: always
     outcome (*no_room)(request&) noexcept = nullptr;  // it may not, and too many are set aside
+    void (*never_in)(request&) noexcept = nullptr;    // pinned: it was closed before it was in line
   };
 
   // Of nobody: to be passed over.
@@ -157,7 +158,10 @@ class alignas(cache_line) stand_in final : public request {
     return is_awake || calls_->may_run == nullptr || calls_->may_run(*who_);
   }
   // By the owner, pinned and not unpinned before the section is left: it will not run any more.
-  void close() noexcept;
+  // True: it was not asked to go before.
+  bool close() noexcept;
+  // By who has it pinned, instead of putting it into line: the same.
+  void close_outside() noexcept;
 
   // Whoever has made room.
   static void let_in(gate& g) noexcept;

@@ -113,8 +113,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     return self.refuse_with(self.section_->refusal(section_core::admission::full));
   }
   outcome refuse_with(std::exception_ptr why) noexcept {
-    withdraw_uses();
-    if (section_->recorded()) forget_execution(*section_, at_);
+    leave_no_trace();
     got_.fail(std::move(why));
     return outcome::no_body;
   }
@@ -139,7 +138,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   }
 
   static constexpr stand_in::calls asks_first{
-      [](request&) noexcept {}, [](request& r) noexcept { return of(r).may_run_now(); }, &no_room};
+      [](request&) noexcept {}, [](request& r) noexcept { return of(r).may_run_now(); }, &no_room,
+      &never_let_in};
 
   Pred pred_;
   Body body_;
