@@ -41,19 +41,21 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
   auto operator co_await() noexcept { return detail::handle_awaiter<R>(state()); }
 
   /// Device executions: co_await, until the body has run and its work is in the order of its
-  /// stream, or never will be. Nothing is waited for in other executions. Resumes as an event does.
-  auto submitted() noexcept {
-    detail::point* const p = ready() ? nullptr : state().submitting();
-    return detail::completion_awaiter(p == nullptr ? detail::point_ref()
-                                                   : detail::point_ref::more(*p));
-  }
+  /// stream, or never will be. Does not wait for work of a device, but for the section's line.
+  /// Resumes as an event does. As often as wanted, also while the handle is awaited.
+  ///
+  /// Throws     deadlock_error if the wait would never end; not what the body throws
+  /// Cancel     a wait that is stopped from outside ends with operation_cancelled; the execution
+  ///            goes on
+  /// Lifetime   the handle must not be destroyed or assigned to before the coroutine has gone on
+  auto submitted() noexcept { return detail::submitted_awaiter<R>(state()); }
 
   /// Device executions, after submitted (before it is a contract break: a line on stderr, and
   /// abort): what is given to `s` from now on is not begun before this work is complete. No thread
   /// waits for that. Throws as stream::wait.
   void wait_on(stream& s) {
-    detail::point* const p = state().submitting();
-    if (p != nullptr && !ready() && !p->is_reached()) {
+    const detail::submitted_mark* const mark = state().submitting();
+    if (mark != nullptr && !ready() && !mark->is_told()) {
       state().misused("a stream is to wait for work that is not submitted yet");
     }
     if (detail::point_ref end = state().end_of_work()) s.wait(event(std::move(end)));

@@ -9,7 +9,47 @@
 #include <turnstile/resource.hpp>
 #include <turnstile/thread_pool.hpp>
 
+#include <mutex>
+#include <utility>
+
 namespace turnstile::detail {
+
+void submitted_mark::tell() noexcept {
+  submitted_waiter* w = nullptr;
+  {
+    const std::lock_guard locked(lock_);
+    told_ = true;
+    w = std::exchange(first_, nullptr);
+  }
+  while (w != nullptr) {
+    submitted_waiter* const next = w->next_;
+    w->go_on();  // w may be gone
+    w = next;
+  }
+}
+
+bool submitted_mark::add(submitted_waiter& w) noexcept {
+  const std::lock_guard locked(lock_);
+  if (told_) return false;
+  w.next_ = nullptr;
+  place_of(nullptr) = &w;
+  return true;
+}
+
+bool submitted_mark::take_back(submitted_waiter& w) noexcept {
+  const std::lock_guard locked(lock_);
+  guarded<submitted_waiter*>& place = place_of(&w);
+  if (place == nullptr) return false;
+  place = w.next_;
+  return true;
+}
+
+// Under the lock. What leads to `w`, or to the end if it is not there.
+guarded<submitted_waiter*>& submitted_mark::place_of(const submitted_waiter* w) noexcept {
+  guarded<submitted_waiter*>* at = &first_;
+  while (*at != nullptr && *at != w) at = &static_cast<submitted_waiter*>(*at)->next_;
+  return *at;
+}
 
 submission::submission(section_core& section, lane_ref on)
     : job(&finish), point_waiter(&reached), section_(&section), lane_(std::move(on)) {}
@@ -90,7 +130,7 @@ std::exception_ptr submission::error() const noexcept {
 
 // Once.
 void submission::tell_submitted() noexcept {
-  if (submitted_point* const p = std::exchange(submitted_, nullptr)) p->tell();
+  if (submitted_mark* const m = std::exchange(submitted_, nullptr)) m->tell();
 }
 
 // Its request is handed back.

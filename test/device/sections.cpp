@@ -2,6 +2,8 @@
 // refused.
 
 #include "support/dies.hpp"
+#include "support/foreign.hpp"
+#include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
@@ -10,6 +12,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <memory>
 #include <optional>
@@ -21,6 +26,7 @@
 #include <vector>
 
 using namespace turnstile;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -60,6 +66,14 @@ void expect_error(A a, std::string_view text) {
   } catch (const std::exception& e) {
     CAPTURE(e.what());
     CHECK(std::string_view(e.what()).find(text) != std::string_view::npos);
+  }
+}
+
+// What is on other threads may take its time.
+template <class Predicate>
+void wait_running(support::loop& l, Predicate is_so) {
+  while (!is_so()) {
+    if (l.run() == 0) std::this_thread::yield();
   }
 }
 
@@ -366,6 +380,250 @@ TEST_CASE("submit: submitted tells when the work has its place, and streams can 
   other.lane.run();
   CHECK(done == ints{1, 2});
   sync_wait(handle);
+}
+
+TEST_CASE("submitted: a wait for it inside its section would never end, and is refused") {
+  support::loop l;
+  critical_section cs(on_host());
+  std::optional<execution_handle<void>> handle;
+  std::vector<std::size_t> paths;
+  const auto asks = [&]() -> task<> {
+    const section_guard g = co_await cs.lock();
+    handle.emplace(cs.submit([](stream&) {}));
+    for (int i = 0; i != 2; ++i) {
+      try {
+        co_await handle->submitted();
+      } catch (const deadlock_error& e) {
+        paths.push_back(e.path().size());
+      }
+    }
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(asks());
+  l.run();
+  CHECK(paths == std::vector<std::size_t>{2, 2});
+  wait_running(l, [&] { return handle->ready(); });
+  sync_wait(*handle);
+  sync_wait(scope.join());
+}
+
+TEST_CASE("submitted: whoever holds its section and waits for us is found, whoever comes last") {
+  for (const bool asks_last : {true, false}) {
+    CAPTURE(asks_last);
+    support::loop l;
+    support::gate may_ask;
+    support::gate may_enter;
+    critical_section a(on_host("a"));
+    critical_section b(on_host("b"));
+    std::string asking;
+    std::string entering;
+    const auto asks = [&]() -> task<> {
+      const section_guard g = co_await a.lock();
+      co_await may_ask;
+      auto handle = b.submit([](stream&) {}, {.name = "submitted"});
+      try {
+        co_await handle.submitted();
+        asking = "submitted";
+      } catch (const deadlock_error& e) {
+        asking = e.what();
+      }
+    };
+    const auto enters = [&]() -> task<> {
+      const section_guard g = co_await b.lock();
+      co_await may_enter;
+      auto body = [] {};
+      try {
+        co_await a.execute(body);
+        entering = "ran";
+      } catch (const deadlock_error& e) {
+        entering = e.what();
+      }
+    };
+    async_scope scope({.executor = l});
+    scope.spawn(asks());
+    scope.spawn(enters());
+    l.run();
+    (asks_last ? may_enter : may_ask).open();
+    l.run();
+    (asks_last ? may_ask : may_enter).open();
+    l.run();
+    wait_running(l, [&] { return !asking.empty() && !entering.empty(); });
+    const std::string& refused = asks_last ? asking : entering;
+    CAPTURE(refused);
+    CHECK(refused.find("would never end: ") != std::string::npos);
+    CHECK((refused.find("b by submitted") != std::string::npos) == asks_last);
+    CHECK((asks_last ? entering : asking) == (asks_last ? "ran" : "submitted"));
+    wait_running(l, [&] { return !b.statistics().held; });  // the refused one's execution goes on
+    sync_wait(scope.join());
+  }
+}
+
+TEST_CASE("submitted: a stop ends the wait, and it can be awaited again") {
+  manual_clock clock;
+  support::loop l;
+  critical_section cs(on_host());
+  section_guard busy = support::hold(cs);
+  auto handle = cs.submit([](stream&) {});
+  std::string got;
+  bool at_home = true;
+  const auto asks = [&](std::chrono::nanoseconds within) -> task<> {
+    try {
+      co_await timeout(handle.submitted(), within);
+      got += 's';
+    } catch (const deadline_exceeded&) {
+      got += 't';
+    } catch (const operation_cancelled&) {
+      got += 'c';
+    }
+    at_home &= l.here();
+  };
+  async_scope scope({.executor = l});
+  async_scope stopped({.executor = l});
+  scope.spawn(asks(1s));
+  stopped.spawn(asks(10s));
+  scope.spawn(asks(10s));
+  l.run();
+  CHECK(got.empty());
+  clock.advance(2s);
+  l.run();
+  CHECK(got == "t");
+  stopped.request_stop();
+  l.run();
+  CHECK(got == "tc");
+  scope.spawn(asks(0s));  // nothing is waited for
+  l.run();
+  CHECK(got == "tct");
+  busy.unlock();
+  wait_running(l, [&] { return got.size() == 4; });
+  CHECK(got == "tcts");
+  CHECK(at_home);
+  sync_wait(handle.submitted());
+  sync_wait(handle);
+  sync_wait(scope.join());
+  sync_wait(stopped.join());
+}
+
+TEST_CASE("submitted: several may wait for it, and go on in the order in which they came") {
+  support::loop l;
+  critical_section cs(on_host());
+  section_guard busy = support::hold(cs);
+  auto handle = cs.submit([](stream&) {});
+  ints order;
+  const auto asks = [&](int id) -> task<> {
+    co_await handle.submitted();
+    order.push_back(id);
+  };
+  async_scope scope({.executor = l});
+  for (int i = 0; i != 4; ++i) scope.spawn(asks(i));
+  l.run();
+  busy.unlock();
+  wait_running(l, [&] { return order.size() == 4; });
+  CHECK(order == ints{0, 1, 2, 3});
+  sync_wait(scope.join());
+  sync_wait(handle);
+}
+
+TEST_CASE("submitted: ends also if nothing is ever submitted") {
+  SUBCASE("the body throws") {
+    critical_section cs(on_host());
+    auto handle = cs.submit([](stream&) { throw std::runtime_error("body"); });
+    sync_wait(handle.submitted());
+    CHECK_THROWS_AS(sync_wait(handle), std::runtime_error);
+  }
+  SUBCASE("its device is not there, as it finds out when its turn comes") {
+    critical_section cs({.name = "s", .place = device::cuda(77)});
+    section_guard busy = support::hold(cs);
+    auto handle = cs.submit([](stream&) {});
+    support::loop l;
+    bool over = false;
+    const auto asks = [&]() -> task<> {
+      co_await handle.submitted();
+      over = true;
+    };
+    async_scope scope({.executor = l});
+    scope.spawn(asks());
+    l.run();
+    CHECK_FALSE(over);
+    busy.unlock();
+    wait_running(l, [&] { return over; });
+    CHECK_THROWS_AS(sync_wait(handle), device_error);
+    sync_wait(scope.join());
+  }
+  SUBCASE("it is withdrawn in line") {
+    critical_section cs(on_host());
+    section_guard busy = support::hold(cs);
+    std::stop_source stop;
+    const std::stop_token token = stop.get_token();
+    auto handle = cs.submit([](stream&) {}, {.stop = token});
+    support::loop l;
+    bool over = false;
+    const auto asks = [&]() -> task<> {
+      co_await handle.submitted();
+      over = true;
+    };
+    async_scope scope({.executor = l});
+    scope.spawn(asks());
+    l.run();
+    CHECK_FALSE(over);
+    stop.request_stop();
+    wait_running(l, [&] { return over; });
+    CHECK_THROWS_AS(sync_wait(handle), operation_cancelled);
+    busy.unlock();
+    sync_wait(scope.join());
+  }
+  SUBCASE("it is refused") {
+    critical_section cs(on_host());
+    sync_wait(cs.close());
+    auto handle = cs.submit([](stream&) {});
+    sync_wait(handle.submitted());
+    CHECK_THROWS_AS(sync_wait(handle), section_closed);
+  }
+  SUBCASE("it is no device execution") {
+    critical_section cs;
+    section_guard busy = support::hold(cs);
+    auto handle = cs.submit([] {});
+    sync_wait(handle.submitted());
+    CHECK_FALSE(handle.ready());
+    busy.unlock();
+    sync_wait(handle);
+  }
+}
+
+TEST_CASE(
+    "submitted: destroying a coroutine that waits for it aborts, and so does awaiting twice") {
+  const auto is_destroyed = [] {
+    support::loop l;
+    critical_section cs(on_host());
+    const section_guard busy = support::hold(cs);
+    auto handle = cs.submit([](stream&) {});
+    bool over = false;
+    std::optional<support::foreign> f;
+    support::run_on(l, [&] { f.emplace(support::await_in_foreign(handle.submitted(), over)); });
+    f.reset();
+  };
+  support::check_dies(is_destroyed, "while it waits for a submission");
+  const auto is_awaited_twice = [] {
+    critical_section cs;
+    auto handle = cs.submit([] {});
+    support::await_twice(handle.submitted());
+  };
+  support::check_dies(is_awaited_twice, "a wait for a submission is");
+}
+
+TEST_CASE("submit and post: the section is handed on at submission") {
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  auto first = cs.submit(noting(done, 1), {.on = &d.s});
+  cs.post(noting(done, 2), {.on = &d.s});
+  auto last = cs.submit(noting(done, 3), {.on = &d.s});
+  sync_wait(last.submitted());
+  CHECK(cs.statistics().executions == 3);
+  CHECK(done.empty());
+  d.lane.run();
+  CHECK(done == ints{1, 2, 3});
+  sync_wait(first);
+  sync_wait(last);
 }
 
 TEST_CASE("submit: a stream that is to wait for what is not submitted yet is a contract break") {

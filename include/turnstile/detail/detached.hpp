@@ -78,7 +78,7 @@ class detached : protected request {
   }
   // A device execution: `on` may be null.
   void submit_to(lane_ref on) { submission_.emplace(self().section(), std::move(on)); }
-  void submit_to(lane_ref on, submitted_point& tell) {
+  void submit_to(lane_ref on, submitted_mark& tell) {
     submit_to(std::move(on));
     submission_->tell(tell);
   }

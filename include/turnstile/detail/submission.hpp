@@ -11,6 +11,12 @@
 //           from here.
 //           If the section is not to be handed on before that, it is held by the body meanwhile, as
 //           by one that returned an awaitable.
+//           Who only waits until it is submitted is in a list of the mark's, and may be taken back
+//           from there.
+//
+// Edges     the mark's lock: that the work is submitted, and where it ends
+//
+// Progress  telling, and waiting to be told, take a lock for a step of a list.
 //
 // Dangers   It is told of its work once, by whoever notices, and first lets the section go on: the
 //           requester may end that.
@@ -21,11 +27,13 @@
 #include <turnstile/detail/lane.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 #include <turnstile/stream.hpp>
 
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 namespace turnstile::detail {
@@ -36,18 +44,41 @@ inline lane_ref lane_of(const stream* s) noexcept {
   return s == nullptr ? lane_ref() : stream_access::lane_of(*s);
 }
 
-// When the work of an execution has been submitted, for who has a handle on it. Belongs to what it
-// is in.
-class submitted_point final : public point {
- public:
-  // Keeps a share of its own, for others may still come then.
-  void tell() noexcept {
-    keep();
-    reach(nullptr);
-  }
+// Lives in what waits until an execution has submitted.
+class submitted_waiter {
+ protected:
+  // Called once, outside the lock: posts. This may be gone.
+  virtual void go_on() noexcept = 0;
+  ~submitted_waiter() = default;
 
  private:
-  void recycle() noexcept override {}
+  friend class submitted_mark;
+
+  guarded<submitted_waiter*> next_{nullptr};  // under the lock, then by who tells
+};
+
+// Whether an execution has submitted its work, or never will, and who waits for that; for whoever
+// has a handle on it. Belongs to what it is in, which may end once all that it told have gone on.
+class submitted_mark {
+ public:
+  bool is_told() const noexcept {
+    const std::lock_guard locked(lock_);
+    return told_;
+  }
+  // Once.
+  void tell() noexcept;
+
+  // True: `w` is told, and may be gone. False: it has been told already.
+  [[nodiscard]] bool add(submitted_waiter& w) noexcept;
+  // True: it was there, and is not told any more.
+  [[nodiscard]] bool take_back(submitted_waiter& w) noexcept;
+
+ private:
+  guarded<submitted_waiter*>& place_of(const submitted_waiter* w) noexcept;
+
+  mutable mutex lock_;  // all below
+  guarded<bool> told_{false};
+  guarded<submitted_waiter*> first_{nullptr};  // in the order in which they came
 };
 
 class submission : private job, private point_waiter {
@@ -84,10 +115,11 @@ class submission : private job, private point_waiter {
   bool can_follow(const point& tail) const noexcept;
 
   // For who waits until it is submitted only: this is told then, and knows then what to wait for.
-  void tell(submitted_point& p) noexcept { submitted_ = &p; }
+  void tell(submitted_mark& m) noexcept { submitted_ = &m; }
   point_ref end() const noexcept { return end_; }
 
  private:
+  void refuse_if_elsewhere(const resource_list& uses) const;
   bool begin() noexcept;
   void choose_lane();
   outcome submitted() noexcept;
@@ -103,7 +135,7 @@ class submission : private job, private point_waiter {
   point_ref end_;
   std::exception_ptr error_;
   executor_ref home_of_request_;
-  submitted_point* submitted_ = nullptr;
+  submitted_mark* submitted_ = nullptr;
   guarded<request*> request_{nullptr};
   guarded<std::uint64_t> number_{0};  // of its end, while the section counts it; 0: it does not
   guarded<bool> holds_{false};

@@ -22,8 +22,10 @@
 // Proof     test/schedule (strand: a handle); test/section, test/fuzz
 #pragma once
 
+#include <turnstile/detail/completion_awaiter.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/detached.hpp>
+#include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
@@ -48,6 +50,10 @@ namespace detail {
 
 template <class R>
 class handle_awaiter;
+template <class R>
+class submitted_awaiter;
+template <class R>
+struct handle_wait;
 
 // The part of the state that a handle knows.
 template <class R>
@@ -95,9 +101,8 @@ class submitted_result {
     }
   }
 
-  // Reached when it has submitted its work; null if it submits none. Then also where that work
-  // ends.
-  virtual point* submitting() noexcept { return nullptr; }
+  // Told when it has submitted its work; null if it submits none. Then also where that work ends.
+  virtual submitted_mark* submitting() noexcept { return nullptr; }
   virtual point_ref end_of_work() const noexcept { return {}; }
 
   // By the body's side, when it has ended and before the section is left.
@@ -116,7 +121,17 @@ class submitted_result {
 
  private:
   friend class handle_awaiter<R>;
+  friend class submitted_awaiter<R>;
+  friend struct handle_wait<R>;
   friend class execution_handle<R>;
+
+  // Its request is in the section's line: whoever holds that section, would wait for ever. Relaxed:
+  // had its body ended before we got the section, that came with the section.
+  void refuse_wait_inside() const {
+    if (here().chain != nullptr && !ready() && !over_.load(relaxed)) {
+      refuse_wait_if_held(*section_, at_);
+    }
+  }
 
   void free() noexcept {
     if (std::exception_ptr error = got_.error()) report(std::move(error));
@@ -140,6 +155,33 @@ class submitted_result {
   const std::uint32_t id_;
 };
 
+// What such a wait is in the graph.
+template <class R>
+struct handle_wait : wait_with_deadline {
+  // Until the body has ended, whoever holds its section is in the way. Throws deadlock_error.
+  void begin(const submitted_result<R>& s, chain_frame* chain) {
+    if (chain == nullptr) return;
+    state = &s;
+    wants = s.section_;
+    listens = true;
+    over = &s.over_;
+    lasts = &s.lasts_;
+    may_expire = true;
+    at = &s.at_;
+    label = &label_of_wanted;
+    detail::begin_wait(*this, chain);
+  }
+
+ private:
+  // The section may be gone.
+  static std::string label_of_wanted(const wait& w) {
+    const auto& s = *static_cast<const handle_wait&>(w).state;
+    return label_of(s.name_, s.id_);
+  }
+
+  const submitted_result<R>* state;
+};
+
 template <class R>
 class [[nodiscard("nothing is waited for until the result is awaited")]] handle_awaiter
     : private stoppable_wait {
@@ -152,11 +194,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
 
   bool await_ready() {
     if (state_->awaited_) misused("an execution_handle is awaited twice");
-    // Its request is in the section's line: if we hold that section, for ever. Relaxed: had its
-    // body ended before we got the section, that came with the section.
-    if (here().chain != nullptr && !state_->ready() && !state_->over_.load(relaxed)) {
-      refuse_wait_if_held(*state_->section_, state_->at_);
-    }
+    state_->refuse_wait_inside();
     state_->awaited_ = true;
     return state_->ready();
   }
@@ -164,7 +202,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     this->suspend(h);
-    if (chain_ != nullptr) tell_of_wait();
+    tell_of_wait();
     waiting_ = true;
     const std::stop_token stop = surroundings();
     state_->waiter_ = this;
@@ -174,7 +212,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
       return !stop.stop_possible() || listen(stop, &take_back);  // this may be gone
     }
     waiting_ = false;
-    end_wait(wait_);
+    detail::end_wait(wait_);
     stay();
     return false;
   }
@@ -182,7 +220,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   R await_resume() {
     const bool withdrawn = was_withdrawn();
     waiting_ = false;
-    end_wait(wait_);
+    detail::end_wait(wait_);
     if (withdrawn) {
       state_->awaited_ = false;  // may be awaited again
       throw operation_cancelled();
@@ -201,28 +239,13 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
                                                     relaxed)) {  // H2
       return false;
     }
-    end_wait(self.wait_);
+    detail::end_wait(self.wait_);
     return true;
   }
 
-  // The section may be gone.
-  static std::string label_of_wanted(const wait& w) {
-    const auto& state = *static_cast<const handle_wait&>(w).state;
-    return label_of(state.name_, state.id_);
-  }
-
-  // Until its body has ended, whoever holds its section is in the way.
   void tell_of_wait() {
-    wait_.wants = state_->section_;
-    wait_.state = state_;
-    wait_.listens = true;
-    wait_.over = &state_->over_;
-    wait_.lasts = &state_->lasts_;
-    wait_.may_expire = true;
-    wait_.at = &state_->at_;
-    wait_.label = &label_of_wanted;
     try {
-      begin_wait(wait_, chain_);
+      wait_.begin(*state_, chain_);
     } catch (...) {
       state_->awaited_ = false;  // may be awaited again
       stay();
@@ -233,11 +256,79 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
   [[noreturn]] void misused(std::string_view what) const noexcept { state_->misused(what); }
 
   submitted_result<R>* state_;
-  struct handle_wait : wait_with_deadline {
-    submitted_result<R>* state;
-  };
-  handle_wait wait_;
+  handle_wait<R> wait_;
   bool waiting_ = false;
+};
+
+// co_await handle.submitted(). It goes on as from an event: nobody's thread runs it within the
+// telling.
+template <class R>
+class [[nodiscard("nothing is waited for until the result is awaited")]] submitted_awaiter
+    : private stoppable_wait,
+      private submitted_waiter {
+  struct what {
+    static constexpr const char* name = "wait for a submission";
+    static constexpr const char* waits = "waits for a submission";
+  };
+
+ public:
+  explicit submitted_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
+  submitted_awaiter(submitted_awaiter&& other) noexcept
+      : stoppable_wait(), submitted_waiter(), state_(other.state_), once_(std::move(other.once_)) {}
+
+  bool await_ready() {
+    once_.begin();
+    mark_ = state_->submitting();
+    if (mark_ == nullptr || mark_->is_told() || state_->ready()) return true;
+    state_->refuse_wait_inside();
+    return false;
+  }
+
+  template <class P>
+  bool await_suspend(std::coroutine_handle<P> h) {
+    this->suspend(h, executor_after_device());
+    tell_of_wait();
+    once_.note_waiting();
+    const std::stop_token stop = surroundings();
+    if (mark_->add(*this)) {
+      return !stop.stop_possible() || listen(stop, &take_back);  // this may be gone
+    }
+    once_.note_going_on();
+    detail::end_wait(wait_);
+    stay();
+    return false;
+  }
+
+  void await_resume() {
+    const bool withdrawn = was_withdrawn();
+    once_.note_going_on();
+    detail::end_wait(wait_);
+    if (withdrawn) throw operation_cancelled();
+  }
+
+ private:
+  void go_on() noexcept override { wait_ended(); }  // there is a home: it posts
+
+  static bool take_back(stoppable_wait& w) noexcept {
+    auto& self = static_cast<submitted_awaiter&>(w);
+    if (!self.mark_->take_back(self)) return false;
+    detail::end_wait(self.wait_);
+    return true;
+  }
+
+  void tell_of_wait() {
+    try {
+      wait_.begin(*state_, chain_);
+    } catch (...) {
+      stay();
+      throw;
+    }
+  }
+
+  submitted_result<R>* state_;
+  submitted_mark* mark_ = nullptr;
+  handle_wait<R> wait_;
+  for_once<what> once_;
 };
 
 template <class Body>
@@ -283,7 +374,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
  private:
   ~submitted() override = default;
 
-  point* submitting() noexcept override {
+  submitted_mark* submitting() noexcept override {
     if constexpr (submits<Body>) return &submitted_;
     return nullptr;
   }
@@ -292,7 +383,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
     return {};
   }
 
-  [[no_unique_address]] std::conditional_t<submits<Body>, submitted_point, no_waiting_body>
+  [[no_unique_address]] std::conditional_t<submits<Body>, submitted_mark, no_waiting_body>
       submitted_;
 };
 
