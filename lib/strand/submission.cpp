@@ -63,13 +63,22 @@ submission::submission(submission&& other) noexcept
 submission::~submission() = default;
 
 void submission::prepare(const resource_list& uses) {
+  try {
+    refuse_if_elsewhere(uses);
+  } catch (const device_mismatch_error&) {
+    section_->count_refusal();
+    throw;
+  }
+  all_ = submissions_ref::more(section_->made_submissions());
+}
+
+void submission::refuse_if_elsewhere(const resource_list& uses) const {
   const device place = section_->where();
   if (lane_ && !place.is_any() && lane_->where() != place) {
     throw device_mismatch_error("the stream for section \"" + section_->label() + "\"", place,
                                 lane_->where());
   }
   if (!uses.empty()) refuse_elsewhere(*section_, uses, true);
-  all_ = submissions_ref::more(section_->made_submissions());
 }
 
 void submission::stand_before(request& r, executor_ref home) noexcept {

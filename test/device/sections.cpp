@@ -846,6 +846,28 @@ TEST_CASE("what is in the right place, or in none, is not refused") {
   CHECK(sync_wait(anywhere.execute(plain, {.uses = elsewhere})) == 1);
 }
 
+TEST_CASE("each execution that is refused for its place counts once as refused") {
+  critical_section gpu({.name = "weights", .place = device::cuda(0)});
+  const resource elsewhere("momentum", device::cuda(1));
+  stream s;
+  auto body = [](stream&) {};
+  auto plain = [] {};
+  std::uint64_t refused = 0;
+  const auto check_refused = [&](auto f) {
+    CHECK_THROWS_AS(f(), device_mismatch_error);
+    CHECK(gpu.statistics().refused == ++refused);
+  };
+  check_refused([&] { sync_wait(gpu.execute(body, {.on = &s})); });
+  check_refused([&] { sync_wait(gpu.execute(body, {.uses = elsewhere})); });
+  check_refused([&] { sync_wait(gpu.execute(plain, {.uses = elsewhere})); });
+  check_refused([&] { sync_wait(gpu.submit(body, {.on = &s})); });
+  check_refused([&] { sync_wait(gpu.submit(body, {.uses = elsewhere})); });
+  check_refused([&] { sync_wait(gpu.submit(plain, {.uses = elsewhere})); });
+  check_refused([&] { gpu.post(body, {.on = &s}); });
+  check_refused([&] { gpu.execute_blocking(body, {.on = &s}); });
+  CHECK(gpu.statistics().executions == 0);
+}
+
 TEST_CASE("a device that is not there is told by who submits to it") {
   critical_section gpu({.name = "weights", .place = device::cuda(77)});
   auto body = [](stream&) {};

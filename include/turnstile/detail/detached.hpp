@@ -41,13 +41,7 @@ class detached : protected request {
     try {
       if (asks) refuse_if_withdrawn(section, *asks);
       if constexpr (submits_) prepare_submission();
-      claims_are_new_ = !uses_.empty() && claim(section, uses_, self().place().exclusive());
-    } catch (const exclusive_access_error&) {
-      section.count_refusal();
-      return std::current_exception();
-    } catch (const device_mismatch_error&) {
-      section.count_refusal();
-      return std::current_exception();
+      claim_uses();
     } catch (...) {
       return std::current_exception();
     }
@@ -89,6 +83,17 @@ class detached : protected request {
 
  private:
   Self& self() noexcept { return static_cast<Self&>(*this); }
+
+  void claim_uses() {
+    if (uses_.empty()) return;
+    section_core& section = self().section();
+    try {
+      claims_are_new_ = claim(section, uses_, self().place().exclusive());
+    } catch (...) {
+      section.count_refusal();
+      throw;
+    }
+  }
 
   // Null: it is sent, and this may be gone.
   std::exception_ptr send_in_line(const std::optional<withdrawal_sources>& asks) noexcept {

@@ -88,7 +88,7 @@ class submission : private job, private point_waiter {
   submission(submission&& other) noexcept;
   ~submission();
 
-  // Before the request arrives. Throws bad_alloc, device_mismatch_error.
+  // Before the request arrives. Throws bad_alloc, or device_mismatch_error, and counts the refusal.
   void prepare(const resource_list& uses);
   // Its request is handed back to this, and goes home from here: `home` may be empty. Once it is
   // filled in.
