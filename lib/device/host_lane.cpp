@@ -96,7 +96,7 @@ struct host_lane::callable final : piece {
     try {
       work->run();
     } catch (...) {
-      if (l.error_ == nullptr) l.error_ = std::current_exception();
+      l.note_error(std::current_exception());
     }
     delete this;
     return done::yes;
@@ -154,6 +154,15 @@ host_lane::host_lane(executor_ref on, bool is_polled) noexcept
 
 host_lane::~host_lane() {
   if (error_ != nullptr) report_unobserved(std::move(error_), "a stream", {});
+}
+
+// Keeps the first; nobody takes the others.
+void host_lane::note_error(std::exception_ptr e) noexcept {
+  if (error_ == nullptr) {
+    error_ = std::move(e);
+  } else {
+    report_unobserved(std::move(e), "a stream", {});
+  }
 }
 
 void host_lane::give(piece& p) noexcept {

@@ -68,6 +68,7 @@ class host_lane final : public lane, private job, private point_waiter, private 
   static void go_on(point_waiter& w) noexcept;
   answer poll() noexcept override;
 
+  void note_error(std::exception_ptr e) noexcept;
   void give(piece& p) noexcept;
   point_ref give_point(host_point& p) noexcept;
   void run() noexcept;

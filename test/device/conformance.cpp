@@ -580,7 +580,8 @@ TEST_SUITE("device") {
     });
   }
 
-  TEST_CASE("enqueue: of several errors before one place the first is thrown") {
+  TEST_CASE(
+      "enqueue: of several errors before one place the first is thrown, the others are told") {
     on_each_device([](const device_under_test& d) {
       const unobserved nobody;
       stream s = d.make_stream();
@@ -588,6 +589,8 @@ TEST_SUITE("device") {
       s.enqueue([] { throw std::logic_error("later"); });
       CHECK_THROWS_AS(sync_wait(s.completion()), lets_down);
       sync_wait(s.completion());
+      REQUIRE(nobody.seen().size() == 1);
+      CHECK_THROWS_AS(std::rethrow_exception(nobody.seen().front().error), std::logic_error);
     });
   }
 
