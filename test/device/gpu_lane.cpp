@@ -566,6 +566,26 @@ TEST_SUITE("device") {
     see_all_done();
   }
 
+  TEST_CASE("gpu: after a loss the same error in several bodies elsewhere is found in each") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    stream a(device::cuda(0));
+    stream b(device::cuda(1));
+    const event lost = a.record();
+    fake::lose(0, 719);
+    until([&] { return is_ready(lost); });
+    CHECK_THROWS_AS(sync_wait(lost), device_error);
+    fake::set_last_error(719);  // as it is where the loss was noticed
+    const detail::lane_ref l = lane_of(b);
+    for (int i = 0; i != 3; ++i) {
+      CAPTURE(i);
+      const int before = l->begin_submission();
+      fake::launch(b.native_handle(), [] {}, 9);
+      CHECK(l->end_submission(before).error != nullptr);
+    }
+    see_all_done();
+  }
+
   TEST_CASE("gpu: a question that fails is not taken for an error of the next body") {
     const gpus g;
     stream s(device::cuda(0));
