@@ -84,6 +84,8 @@ class stream {
   /// and what is given later waits for it. What it throws goes to the next place in this stream
   /// that is awaited.
   ///
+  /// Throws     also device_error if a GPU's stream is being captured: `f` would be called as often
+  ///            as the graph is launched
   /// Lifetime   `f` is kept until it has run, and is not destroyed on a thread of the driver's
   template <class F>
     requires std::invocable<std::decay_t<F>&>

@@ -683,6 +683,17 @@ TEST_SUITE("device") {
     CHECK(fake::living().streams == 1);
   }
 
+  TEST_CASE("gpu: a stream that is being captured takes no callable") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::begin_capture(s.native_handle());
+    const int before = counted::alive();
+    CHECK(message_of([&] { s.enqueue([it = counted()] {}); }).find("is being captured") !=
+          std::string::npos);
+    CHECK(counted::alive() == before);
+    CHECK(fake::pending() == 0);
+  }
+
   TEST_CASE("gpu: somebody else's stream is used on its device, and left alone") {
     const gpus g;
     CUstream_st* const handle = fake::new_stream(1);

@@ -87,8 +87,10 @@ void gpu_stream::give(F f) {
 void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
   auto call = std::make_unique<gpu_call>(std::move(w), thread_pool::shared());
   bool is_given = false;
+  bool is_capturing = false;
   try {
     give([&]() -> gpu_outcome {
+      if (const gpu_outcome o = ask_for_capture(is_capturing); o.failed() || is_capturing) return o;
       is_given = true;
       const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
       if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
@@ -96,6 +98,7 @@ void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
       if (calls_.size() >= most_calls) try_to_put_point();
       return {};
     });
+    if (is_capturing) refuse_capture();
   } catch (...) {
     if (call != nullptr) gpu_call::refuse(std::move(call), !is_given || device_.over() == nullptr);
     throw;
@@ -213,6 +216,10 @@ void gpu_stream::append(gpu_point& p) noexcept {
   engine::the().watch(*this);
 }
 
+gpu_outcome gpu_stream::ask_for_capture(bool& yes) const noexcept {
+  return {device_.api().stream_is_capturing(native(), &yes), "cudaStreamIsCapturing"};
+}
+
 void gpu_stream::refuse_capture() const {
   throw device_error(0, "",
                      name() +
@@ -222,11 +229,10 @@ void gpu_stream::refuse_capture() const {
 
 int gpu_stream::begin_submission() {
   bool is_capturing = false;
-  give([&]() -> gpu_outcome {
-    const int code = device_.api().stream_is_capturing(native(), &is_capturing);
-    if (code != gpu_errors::success) return {code, "cudaStreamIsCapturing"};
-    if (!is_capturing) ++submissions_;
-    return {};
+  give([&] {
+    const gpu_outcome o = ask_for_capture(is_capturing);
+    if (!o.failed() && !is_capturing) ++submissions_;
+    return o;
   });
   if (is_capturing) refuse_capture();
   return device_.api().peek_at_last_error();

@@ -75,6 +75,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   template <class F>
   void give(F f);
   void must_be_open() const;
+  gpu_outcome ask_for_capture(bool& yes) const noexcept;
   void refuse_capture() const;
   bool has_ended() noexcept;
 
