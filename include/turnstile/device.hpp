@@ -68,8 +68,10 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 
 /// Ends the use of all GPUs in this process: makes no more streams there, waits until what was
 /// submitted is done, for at most `within`, and gives back what the driver lent. Gives the names of
-/// the streams that still had work then; what waits for those goes on when they are done. Nothing
-/// else calls the driver at the end of a process.
+/// the streams that still had work then, also of those that have ended; what waits for those goes
+/// on when they are done. Nothing else calls the driver at the end of a process. What was launched
+/// with `stream::native_handle` outside of a section's bodies is waited for if the stream is still
+/// there, or if something was given to that behind it.
 ///
 /// Threads    from any thread; blocks it
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);

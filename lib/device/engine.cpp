@@ -85,13 +85,4 @@ polled* engine::hold_only_one() noexcept {
   return can ? l : nullptr;
 }
 
-bool engine::drain(steady_clock::time_point until) noexcept {
-  while (has_pending()) {
-    if (poll()) continue;
-    if (steady_clock::now() >= until) return false;
-    sleep_for(std::chrono::microseconds(50));
-  }
-  return true;
-}
-
 }  // namespace turnstile::detail

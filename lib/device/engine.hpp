@@ -17,7 +17,8 @@
 //                                               driver's own blocking call
 //           With nothing pending nobody looks, and the watch sleeps.
 //
-// Edges     E1  exchange(acquire) and store(release) of polling: the list
+// Edges     E1  exchange(acquire) and store(release) of polling: the list; and to load(acquire) in
+//               drain: all that was done with the lanes that were let go of
 //           E2  fetch_add(seq_cst) of pending in watch, then load(seq_cst) of the watch's resting
 //               -> its store(seq_cst), then load(seq_cst) of pending: one of them sees the other
 //
@@ -39,6 +40,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/threads.hpp>
 
+#include <chrono>
 #include <cstdint>
 
 namespace turnstile::detail {
@@ -89,8 +91,17 @@ class engine {
 
   bool has_pending() const noexcept { return pending_.load(seq_cst) != 0; }  // E2
 
-  // Blocks until nothing is pending. False: it took too long.
-  bool drain(steady_clock::time_point until) noexcept;
+  // Blocks until `are_done()`, which says that the engine has let go of some lanes, and until
+  // whoever let go of them is out of them. Looks meanwhile. False: it took too long.
+  template <class F>
+  bool drain(F are_done, steady_clock::time_point until) noexcept {
+    while (!are_done() || polling_.load(acquire)) {  // E1
+      if (poll()) continue;
+      if (steady_clock::now() >= until) return false;
+      sleep_for(std::chrono::microseconds(50));
+    }
+    return true;
+  }
 
   // For the watch. How often somebody has looked; how many lanes have come; and the lane that is
   // pending alone, if it can block, with a hold on it.

@@ -852,6 +852,68 @@ TEST_SUITE("device") {
     CHECK(s.native_handle() == nullptr);
   }
 
+  TEST_CASE("gpu: shut_down_devices waits for work of a stream that has ended") {
+    const gpus g;
+    int to = 0;
+    int from = 3;
+    const auto give = [&] {
+      stream s(device::cuda(0));
+      SUBCASE("a copy and nothing else") {}
+      SUBCASE("a copy behind the last place") { static_cast<void>(s.record()); }
+      s.copy(&to, &from, sizeof to);
+    };
+    give();
+    CHECK(shut_down_devices(1ms) == std::vector<std::string>{"cuda:0 stream #1"});
+    CHECK(fake::living().streams == 1);
+    see_all_done();
+    CHECK(to == 3);
+    until([] { return fake::living() == fake::alive{}; });
+  }
+
+  TEST_CASE("gpu: a stream that ends with nothing behind its last place makes no place") {
+    const gpus g;
+    CUstream_st* const handle = [] {
+      stream s(device::cuda(0));
+      int to = 0;
+      const int from = 3;
+      s.copy(&to, &from, sizeof to);
+      static_cast<void>(s.record());
+      fake::finish_all();
+      return s.native_handle();
+    }();
+    CHECK(fake::count(fake::call::event_record) == 1);
+    see_all_done();
+    CHECK_FALSE(fake::step(handle));
+  }
+
+  TEST_CASE("gpu: a stream that ends while it is being captured makes no place") {
+    const gpus g;
+    int to = 0;
+    const int from = 3;
+    {
+      stream s(device::cuda(0));
+      fake::begin_capture(s.native_handle());
+      s.copy(&to, &from, sizeof to);
+    }
+    CHECK(fake::count(fake::call::event_record) == 0);
+    CHECK(shut_down_devices(10s).empty());
+  }
+
+  TEST_CASE("gpu: shut_down_devices does not wait for a stream of the host") {
+    const gpus g;
+    fake::go_by_itself(true);
+    loop l;
+    stream host(device::host(), {.executor = l, .polled = true});
+    const event later = host.record();
+    stream s(device::cuda(0));
+    const event e = s.record();
+    CHECK(shut_down_devices(std::chrono::nanoseconds::max()).empty());
+    CHECK(e.ready());
+    CHECK_FALSE(later.ready());
+    l.run();
+    until([&] { return is_ready(later); });
+  }
+
   TEST_CASE("gpu: a process that was forked cannot use them, and is told so") {
     const gpus g;
     stream s(device::cuda(0));

@@ -15,7 +15,7 @@ class gpu_lane final : public lane {
  public:
   gpu_lane(device where, std::shared_ptr<gpu_stream> s) noexcept
       : lane(where), stream_(std::move(s)) {}
-  ~gpu_lane() override { stream_->close(gpu_stream::pending::calls); }
+  ~gpu_lane() override { stream_->close(gpu_stream::pending::given); }
 
   CUstream_st* native() const noexcept override { return stream_->native(); }
 

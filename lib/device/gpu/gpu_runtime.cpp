@@ -11,6 +11,7 @@
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/timer.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -218,6 +219,8 @@ std::vector<gpu_device*> end_session() {
   return ended;
 }
 
+bool is_watched(const std::shared_ptr<gpu_stream>& s) noexcept { return s->is_watched(); }
+
 }  // namespace
 
 void use_gpu_api(const gpu_api* api) noexcept {
@@ -290,7 +293,7 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
     for (auto& s : d->retire()) streams.push_back(std::move(s));
   }
   for (const auto& s : streams) s->close(gpu_stream::pending::everything);
-  engine::the().drain(until);
+  engine::the().drain([&] { return std::ranges::none_of(streams, &is_watched); }, until);
   std::vector<std::string> busy;
   for (const auto& s : streams) {
     if (!s->finish()) busy.push_back(s->name());

@@ -95,6 +95,7 @@ void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
       const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
       if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
       calls_.add(call.release());
+      is_bare_ = true;
       if (calls_.size() >= most_calls) try_to_put_point();
       return {};
     });
@@ -107,6 +108,7 @@ void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
 
 void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
   give([&]() -> gpu_outcome {
+    is_bare_ = true;
     return {device_.api().memcpy_async(to, from, bytes, native()), "cudaMemcpyAsync"};
   });
 }
@@ -114,6 +116,7 @@ void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
 void* gpu_stream::allocate(std::size_t bytes) {
   void* p = nullptr;
   give([&]() -> gpu_outcome {
+    is_bare_ = true;
     return {device_.api().malloc_async(&p, bytes, native()), "cudaMallocAsync"};
   });
   return p;
@@ -128,6 +131,7 @@ void gpu_stream::deallocate(void* p) noexcept {
     const std::lock_guard turn(order_);
     if (device_.over() != nullptr || native() == nullptr) return;
     device_.make_current();  // if it fails, freeing may work all the same
+    is_bare_ = true;
     o = {device_.api().free_async(p, native()), "cudaFreeAsync"};
   }
   if (!o.failed()) return;
@@ -147,6 +151,7 @@ void gpu_stream::wait(point& p) {
   gpu_outcome of_other;
   give([&]() -> gpu_outcome {
     if (p.is_reached()) return {};
+    is_bare_ = true;
     const gpu_outcome o{device_.api().stream_wait_event(native(), e), "cudaStreamWaitEvent"};
     if (!is_sticky(o.code) || has_ended()) return o;
     of_other = o;
@@ -184,6 +189,7 @@ gpu_point* gpu_stream::put_point(gpu_outcome& o, asked_for by) {
     return nullptr;
   }
   p->begin(calls_.take(), std::exchange(owed_, nullptr), by == asked_for::here);
+  is_bare_ = false;
   if (by == asked_for::by_somebody) p->keep();
   append(*p);
   return p;
@@ -280,6 +286,15 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
   return std::current_exception();
 }
 
+// Behind what was given, if there are no callables. What is captured does not run, and a point
+// would spoil that.
+bool gpu_stream::needs_point(pending looked_for) const noexcept {
+  if (device_.over() != nullptr || (looked_for == pending::given && !is_bare_)) return false;
+  bool is_capturing = false;
+  if (ask_for_capture(is_capturing).failed()) device_.forget_last_error();  // recording says it too
+  return !is_capturing;
+}
+
 void gpu_stream::close(pending looked_for) noexcept {
   if (end_by_fork() != nullptr) return;  // as above
   gpu_outcome o;
@@ -287,13 +302,18 @@ void gpu_stream::close(pending looked_for) noexcept {
     const std::lock_guard turn(order_);
     if (is_closed_.exchange(true, relaxed) && calls_.empty()) return;
     if (native() == nullptr) return;
-    if (calls_.empty() && (looked_for == pending::calls || device_.over() != nullptr)) return;
+    if (calls_.empty() && !needs_point(looked_for)) return;
     if (device_.over() == nullptr) o = device_.make_current();
     if (device_.over() != nullptr || o.failed() || put_point(o, asked_for::here) == nullptr) {
       put_bare_point();
     }
   }
   if (o.failed()) device_.ends_with(o, name());
+}
+
+bool gpu_stream::is_watched() const noexcept {
+  const std::lock_guard locked(list_lock_);
+  return watched_ != nullptr;
 }
 
 bool gpu_stream::finish() noexcept {

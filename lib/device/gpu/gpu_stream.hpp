@@ -57,9 +57,12 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   int begin_submission();
   lane::submitted end_submission(int error_before) noexcept;
 
-  enum class pending : bool { calls, everything };
-  // Takes no more work. What was given is still done, and looked for: the calls, or all of it.
+  // What was given here, or also what was given to native() by others.
+  enum class pending : bool { given, everything };
+  // Takes no more work. What was given is still done, and looked for.
   void close(pending looked_for) noexcept;
+  // The engine looks at it: something is pending.
+  bool is_watched() const noexcept;
   // Once it is closed: gives the stream back unless something is pending. True: it has.
   bool finish() noexcept;
 
@@ -77,6 +80,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void must_be_open() const;
   gpu_outcome ask_for_capture(bool& yes) const noexcept;
   void refuse_capture() const;
+  bool needs_point(pending looked_for) const noexcept;
   bool has_ended() noexcept;
 
   enum class asked_for : bool { by_somebody, here };
@@ -104,6 +108,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   mutex order_;  // who gives work
   gpu_calls calls_;
   std::exception_ptr owed_;
+  bool is_bare_ = false;           // something was given behind the last point
   int submissions_ = 0;            // bodies that give work by themselves
   atomic<bool> is_closed_{false};  // changes under order_
 
