@@ -46,7 +46,10 @@ struct execute_options {
   std::chrono::steady_clock::time_point deadline = never;
   /// Where the awaiting coroutine goes on; by default where it was running.
   executor_ref resume_on = {};
-  /// Device executions: where the body submits; by default to the section's own stream.
+  /// Device executions: where the body submits; by default to the section's own stream. What a
+  /// callable throws that was enqueued there goes to the next place in that stream that is awaited,
+  /// which is another section's if that submits there in between. So a stream onto which bodies
+  /// `enqueue` what may throw should belong to one section.
   stream* on = nullptr;
 };
 

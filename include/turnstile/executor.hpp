@@ -20,8 +20,8 @@ struct job;
 ///
 /// Order      whatever the executor promises; the library needs none
 /// Progress   an executor that runs the job within `post` makes the poster wait, who may be about
-///            to serve a section; such a job must not block its thread for one (`execute_blocking`,
-///            `sync_wait`)
+///            to serve a section, or just looks at devices for all who wait for one; such a job
+///            must not block its thread for either (`execute_blocking`, `sync_wait`)
 /// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
 ///            the executor's life
 template <class E>
