@@ -762,6 +762,37 @@ TEST_SUITE("device") {
     until([&] { return e.ready(); });
   }
 
+  TEST_CASE("gpu: a second stream is looked at while a thread is blocked for the first") {
+    const gpus g;
+    stream a(device::cuda(0));
+    const event long_one = a.record();
+    until([] { return fake::count(fake::call::event_synchronize) == 1; });
+    stream b(device::cuda(0));
+    const event short_one = b.record();
+    fake::step(b.native_handle());
+    sync_wait(short_one);  // this thread does not look
+    see_all_done();
+    CHECK(long_one.ready());
+  }
+
+  TEST_CASE("gpu: a section knows whose memory an address is") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const device_buffer<int> b(s, 4);
+    critical_section there({.name = "there", .place = device::cuda(0)});
+    critical_section elsewhere({.name = "elsewhere", .place = device::cuda(1)});
+    bool ran = false;
+    auto body = [&] { ran = true; };
+    const std::string why =
+        message_of([&] { sync_wait(elsewhere.execute(body, {.uses = resource_of(*b.data())})); });
+    CAPTURE(why);
+    CHECK(why.find("is on cuda:0 and is to be used on cuda:1") != std::string::npos);
+    CHECK_FALSE(ran);
+    sync_wait(there.execute(body, {.uses = resource_of(*b.data())}));
+    CHECK(ran);
+    see_all_done();
+  }
+
   TEST_CASE("gpu: a blocked thread's error is that of the place") {
     const gpus g;
     stream s(device::cuda(0));

@@ -774,6 +774,133 @@ TEST_CASE("a host execution that waits for the tail can be withdrawn") {
   sync_wait(scope.join());
 }
 
+TEST_CASE("in a bound section all bodies run on its executor, whoever hands it on") {
+  support::loop home;
+  support::loop bodies;
+  by_hand d;
+  critical_section cs({.name = "s", .executor = bodies, .place = device::host()});
+  int ran = 0;
+  int ran_there = 0;
+  int resumed_at_home = 0;
+  const auto note = [&] {
+    ++ran;
+    ran_there += bodies.here() ? 1 : 0;
+  };
+  const auto client = [&](bool submits) -> task<> {
+    auto device_body = [&](stream& s) {
+      note();
+      s.enqueue([] {});
+    };
+    auto host_body = [&] { note(); };
+    if (submits) {
+      co_await cs.execute(device_body, {.on = &d.s});
+    } else {
+      co_await cs.execute(host_body);
+    }
+    resumed_at_home += home.here() ? 1 : 0;
+  };
+  const auto all = [&](int clients) {
+    async_scope scope({.executor = home});
+    for (int i = 0; i != clients; ++i) scope.spawn(client(i % 3 != 2));
+    const int before = resumed_at_home;
+    while (resumed_at_home != before + clients) {
+      const bool any = home.run() + bodies.run() != 0;
+      if (!any && d.lane.run() == 0) break;
+    }
+    sync_wait(scope.join());
+  };
+  SUBCASE("idle") { all(1); }
+  SUBCASE("with others in line") { all(9); }
+  SUBCASE("with its tail pending, when more come") {
+    async_scope scope({.executor = home});
+    scope.spawn(client(true));
+    home.run();
+    bodies.run();
+    CHECK(ran == 1);
+    scope.spawn(client(false));
+    scope.spawn(client(true));
+    home.run();
+    scope.spawn(client(true));
+    d.lane.run();  // tells who is in line
+    home.run();
+    CHECK(ran == ran_there);
+    while (bodies.run() + home.run() + d.lane.run() != 0) {
+    }
+    sync_wait(scope.join());
+  }
+  SUBCASE("while it waits for the tail, behind one that can follow") {
+    async_scope scope({.executor = home});
+    scope.spawn(client(true));
+    home.run();
+    bodies.run();
+    scope.spawn(client(true));  // finds the section with its device, and announces itself
+    home.run();
+    CHECK(ran == 1);
+    CHECK(bodies.pending() != 0);
+    while (bodies.run() + home.run() + d.lane.run() != 0) {
+    }
+    CHECK(ran == 2);
+    sync_wait(scope.join());
+  }
+  CHECK(ran != 0);
+  CHECK(ran_there == ran);
+  CHECK(resumed_at_home == ran);
+}
+
+TEST_CASE("resume_on says where the caller of a device execution goes on") {
+  support::loop l;
+  support::loop there;
+  by_hand d;
+  critical_section cs(on_host());
+  std::string went_on;
+  const auto asks = [&](executor_ref where) -> task<> {
+    auto body = [](stream& s) { s.enqueue([] {}); };
+    co_await cs.execute(body, {.resume_on = where, .on = &d.s});
+    went_on += l.here() ? 'l' : there.here() ? 't' : '?';
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(asks(there));
+  scope.spawn(asks({}));
+  l.run();
+  d.lane.run();
+  l.run();
+  CHECK(went_on == "l");
+  there.run();
+  CHECK(went_on == "lt");
+  l.run();
+  sync_wait(scope.join());
+}
+
+TEST_CASE("a cycle that a device execution closes is found") {
+  support::loop l;
+  support::gate may_enter;
+  critical_section a(on_host("a"));
+  critical_section b(on_host("b"));
+  std::string got[2];
+  const auto cross = [&](critical_section& mine, critical_section& other, int i) -> task<> {
+    const section_guard g = co_await mine.lock();
+    co_await may_enter;
+    auto body = [](stream&) {};
+    try {
+      co_await other.execute(body);
+      got[i] = "ran";
+    } catch (const deadlock_error& e) {
+      got[i] = e.what();
+    }
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(cross(a, b, 0));
+  scope.spawn(cross(b, a, 1));
+  l.run();
+  may_enter.open();
+  wait_running(l, [&] { return !got[0].empty() && !got[1].empty(); });
+  CHECK(got[0] == "ran");
+  CAPTURE(got[1]);
+  CHECK(got[1].find("would never end: a (") != std::string::npos);
+  CHECK(got[1].find("-> b (") != std::string::npos);
+  sync_wait(scope.join());
+}
+
 TEST_CASE("nested re-entry is the usual error, also from a body that submits") {
   critical_section cs(on_host());
   const auto go = [&]() -> task<> {
