@@ -4,10 +4,12 @@
 #include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"
+#include "schedule/lane.hpp"
 #include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
 
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -322,6 +324,46 @@ TEST_SUITE("device") {
           require(n.done == (looks ? 1 : 2) && n.cs.try_execute([] {}), "not left");
         },
         {.most = {1, 1}});
+  }
+
+  TEST_CASE("device: a wait until it is submitted ends so or by a stop, and then begins anew") {
+    holds(
+        [] {
+          gpu g;
+          lane home;
+          critical_section cs(small);
+          section_guard busy = support::hold(cs);
+          std::optional<execution_handle<void>> handle;
+          guarded<bool> has_run{false};
+          guarded<int> went_on{0};
+          const auto submits = [&]() -> task<> {
+            handle.emplace(cs.submit([&has_run](stream&) { has_run = true; }, {.on = &g.s}));
+            co_return;
+          };
+          const auto waits = [&]() -> task<> {
+            co_await handle->submitted();
+            require(has_run, "too soon");
+            went_on = went_on + 1;
+          };
+          sync_wait(schedule_on(home, submits()));
+          async_scope scope;
+          scope.spawn(schedule_on(home, waits()));
+          const std::size_t stops = any_of(3);  // before, afterwards, never
+          if (stops == 0) scope.request_stop();
+          busy.unlock();
+          if (stops == 1) scope.request_stop();
+          bool withdrawn = false;
+          try {
+            sync_wait(scope.join());
+          } catch (const operation_cancelled&) {
+            withdrawn = true;
+          }
+          if (withdrawn) sync_wait(schedule_on(home, waits()));
+          require(went_on == 1, "not once");
+          g.lane->work(1);
+          sync_wait(*handle);
+        },
+        {.most = {2, 0}});
   }
 
   TEST_CASE("device: one that may go waits for the section while another one first submits there") {

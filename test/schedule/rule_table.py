@@ -1143,6 +1143,15 @@ rule("room is made after the section was looked at",
 rule("a section that is to be held until completion is handed on",
      "section_->hands_on_late()", "false")
 
+SUBMITTED = ("device: a wait until*",)
+rule("who waits until it is submitted is not told", "    w->go_on();", "    ;", SUBMITTED)
+rule("who waits until it is submitted does not look whether it is", "if (told_) return false;", "",
+     SUBMITTED)
+rule("a wait until it is submitted is taken back though it is over",
+     "if (place == nullptr) return false;\n  place = w.next_;",
+     "if (place != nullptr) place = w.next_;", SUBMITTED)
+rule("a wait until it is submitted is taken back and told", "  place = w.next_;", "", SUBMITTED)
+
 # --- keeping --------------------------------------------------------------------------------------
 
 KEPT = ("keeping: its thread and another*", "keeping: its thread asks twice*", "keeping:*")
