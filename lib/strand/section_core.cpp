@@ -156,7 +156,10 @@ void section_core::serve(request* r, request* own, batch& done, int most_bodies)
       case outcome::closed: finish_closing(done); return;
       case outcome::entered: done.add_entered(*ends); return;
       case outcome::finished:
-      case outcome::no_body: hand_back(*ends, own, done); break;
+      case outcome::no_body:
+        hand_back(*ends, own, done);
+        if (ends == own) own = nullptr;  // a body that blocks may give it away, and it is gone then
+        break;
       case outcome::set_aside:
         if (ends == own) own = nullptr;  // it may be gone before this call is over
         done.add_set_aside(*youngest_aside());

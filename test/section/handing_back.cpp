@@ -445,6 +445,37 @@ TEST_SUITE("section") {
     sync_wait(scope.join());
   }
 
+  TEST_CASE(
+      "handing back: who was given away and asks again meanwhile is not the call's own request") {
+    // The more bodies before the one that blocks, the longer the drain does not look at the clock.
+    for (int before = 0; before != 12; ++before) {
+      thread_pool pool(2);
+      critical_section s;
+      critical_section other{"other"};
+      const auto until_it_asks_again = [&]() -> task<> {
+        while (s.statistics().waiters == 0) co_await turnstile::yield();
+      };
+      const auto first = [&] {
+        for (int i = 0; i != before; ++i) s.post([] {});
+        s.post([&] { sync_wait(schedule_on(pool, until_it_asks_again())); });
+      };
+      const auto always = [] { return true; };
+      const auto ask_in_one_place = [&]() -> task<> {
+        std::optional<section_guard> held;
+        for (int i = 0; i != 2; ++i) {
+          const auto body = [&first, i] {
+            if (i == 0) first();
+          };
+          co_await s.execute_when(always, body);
+          if (i == 0) held.emplace(co_await other.lock());
+        }
+        CHECK_THROWS_AS(co_await other.execute([] {}), reentry_error);
+      };
+      sync_wait(schedule_on(pool, ask_in_one_place()));
+      CHECK(s.statistics().executions == static_cast<std::uint64_t>(before) + 3);
+    }
+  }
+
   TEST_CASE("handing back: a drain that ends by closing leaves nothing behind in its thread") {
     critical_section cs;
     section_guard busy = support::hold(cs);
