@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -30,13 +31,24 @@ class injector {
     std::size_t n = 0;
   };
 
-  void push(job* first, job* last, std::size_t n, sleepers& idle) noexcept {
+  // False: it is closed, and nothing was done.
+  bool push(job* first, job* last, std::size_t n, sleepers& idle) noexcept {
     last->next = nullptr;
     const std::lock_guard lock(mutex_);
+    if (is_closed_) return false;
     *(first_ == nullptr ? &first_ : &last_->next) = first;
     last_ = last;
     size_.store(size_.load(relaxed) + n, seq_cst);  // Q3
     idle.wake_one();
+    return true;
+  }
+
+  // Gives what is in it, and takes nothing any more.
+  job* close() noexcept {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    size_.store(0, relaxed);
+    return std::exchange(first_, nullptr);
   }
 
   // The oldest jobs, at most `most`.
@@ -59,8 +71,9 @@ class injector {
 
  private:
   mutex mutex_;
-  guarded<job*> first_{nullptr};  // under the lock
-  guarded<job*> last_{nullptr};   // under the lock
+  guarded<job*> first_{nullptr};    // under the lock
+  guarded<job*> last_{nullptr};     // under the lock
+  guarded<bool> is_closed_{false};  // under the lock
   atomic<std::size_t> size_{0};
 };
 

@@ -99,7 +99,7 @@ class pool_core {
   }
 
   ~pool_core() {
-    if (here().as_worker != nullptr && here().as_worker->pool == this) {
+    if (is_this_thread_ours()) {
       contract_break("", "a thread_pool is destroyed on one of its own threads", {});
     }
     stop();
@@ -108,13 +108,20 @@ class pool_core {
   unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()); }
 
   void post(job* first, job* last, std::size_t n) noexcept {
-    worker* const w = here().as_worker;
-    if (w != nullptr && w->pool == this) {
-      w->keep(first, last, n, sleepers_);
+    if (is_this_thread_ours()) {
+      here().as_worker->keep(first, last, n, sleepers_);
       sleepers_.wake_one();
-    } else {
-      injector_.push(first, last, n, sleepers_);
+    } else if (!injector_.push(first, last, n, sleepers_)) {
+      run_all(first);
     }
+  }
+
+  // By the process's end, of the shared pool, which is never destroyed: what is posted later runs
+  // where it is posted. If one of its own threads ends the process, there is nobody to wait for.
+  void end() noexcept {
+    if (is_this_thread_ours()) return;
+    stop();
+    run_all(injector_.close());
   }
 
   // By the worker itself.
@@ -129,6 +136,18 @@ class pool_core {
   }
 
  private:
+  bool is_this_thread_ours() const noexcept {
+    const worker* const w = here().as_worker;
+    return w != nullptr && w->pool == this;
+  }
+
+  static void run_all(job* first) noexcept {
+    while (first != nullptr) {
+      job& j = *std::exchange(first, first->next);
+      j.run();  // j may be gone
+    }
+  }
+
   void start() {
     try {
       for (worker& w : workers_) {
@@ -414,18 +433,18 @@ void thread_pool::post(job* first, job* last, std::size_t n) noexcept {
   core_->post(first, last, n);
 }
 
-namespace {
-
-struct shared_pool {
-  thread_pool pool{std::max(2u, detail::thread::hardware_concurrency())};
-  ~shared_pool() { detail::end_timer_thread(); }  // whose calls post to it
-};
-
-}  // namespace
-
+// Never destroyed: destructors of static objects that were made before it may still post to it, or
+// stop what comes back by it.
 thread_pool& thread_pool::shared() {
-  static shared_pool it;
-  return it.pool;
+  struct at_exit {
+    ~at_exit() {
+      if (detail::end_timer_thread()) pool.core_->end();
+    }
+    thread_pool& pool;
+  };
+  static thread_pool& it = *new thread_pool(std::max(2u, detail::thread::hardware_concurrency()));
+  static const at_exit ends{it};
+  return it;
 }
 
 }  // namespace turnstile

@@ -1,9 +1,8 @@
 // timer_thread.cpp - sleeps until the earliest timer is due, calls it, and sleeps on.
 //
-// The shared pool ends it before it ends itself: a call never posts to that once it has ended. What
-// still waits then is not called any more. It is no static object that was made after the pool:
-// work that the pool runs at its end may be what needs it first. The object and the lock outlive
-// both.
+// The shared pool ends it before it ends itself: what still waits then is not called any more. It is
+// no static object that was made after the pool: work that the pool runs at its end may be what
+// needs it first. The object and the lock outlive both.
 
 #include "executor/timer_thread.hpp"
 
@@ -43,6 +42,7 @@ class timer_thread {
     rung_.notify_one();
   }
   void join() noexcept { runs_.join(); }
+  bool is_this_thread() const noexcept { return runs_.get_id() == std::this_thread::get_id(); }
 
  private:
   void run() noexcept {
@@ -89,7 +89,7 @@ void wake_timer_thread() noexcept {
   if (!is_over) it.ring();
 }
 
-void end_timer_thread() noexcept {
+bool end_timer_thread() noexcept {
   timer_thread* it = nullptr;
   {
     const std::lock_guard locked(lock);
@@ -97,7 +97,10 @@ void end_timer_thread() noexcept {
     it = running;
     if (it != nullptr) it->ring();
   }
-  if (it != nullptr) it->join();
+  if (it == nullptr) return true;
+  if (it->is_this_thread()) return false;
+  it->join();
+  return true;
 }
 
 }  // namespace turnstile::detail

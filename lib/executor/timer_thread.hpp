@@ -10,6 +10,7 @@ void make_timer_thread();
 void wake_timer_thread() noexcept;
 
 // By the shared pool, before it ends: no timer is called any more, whether it was ever made or not.
-void end_timer_thread() noexcept;
+// False: this is that thread, which ends the process within a call.
+bool end_timer_thread() noexcept;
 
 }  // namespace turnstile::detail

@@ -199,6 +199,46 @@ void orders_of_destruction() {
   }
 }
 
+// Made before the shared pool, so it ends after that, and stops its work only then.
+struct service {
+  async_scope scope;
+  ~service() {
+    scope.request_stop();
+    sync_wait(swallow(scope.join()));
+    critical_section last;
+    sync_wait(schedule_on(thread_pool::shared(), last.execute(nothing)));
+    last.post(nothing);
+    sync_wait(last.close());
+  }
+};
+void a_static_scope_that_outlives_the_shared_pool() {
+  static service it;
+  it.scope.spawn(sleep_often(1h));
+  sync_wait(sleep_for(20us));
+}
+
+[[noreturn]] void wait_for_the_end() {
+  for (;;) std::this_thread::sleep_for(1s);
+}
+void exit_on_a_thread_of_the_shared_pool() {
+  leave_a_world().on_shared.spawn([]() -> task<> {
+    std::exit(0);
+    co_return;
+  }());
+  wait_for_the_end();
+}
+void exit_on_the_thread_of_the_timers() {
+  world& w = leave_a_world();
+  w.on_shared.spawn(timeout(
+      []() -> task<> {
+        const std::stop_token asked = co_await current_stop_token();
+        const std::stop_callback ends(asked, [] { std::exit(0); });
+        co_await sleep_for(1h);
+      }(),
+      1ms));
+  wait_for_the_end();
+}
+
 void pool_ended_by_its_own_worker() {
   static auto* pool = new thread_pool(2);
   sync_wait(schedule_on(*pool, []() -> task<> {
@@ -227,6 +267,9 @@ constexpr scenario ends_well[] = {
     SCENARIO(pools_and_sections_that_are_static),
     SCENARIO(a_static_pool_with_work),
     SCENARIO(orders_of_destruction),
+    SCENARIO(a_static_scope_that_outlives_the_shared_pool),
+    SCENARIO(exit_on_a_thread_of_the_shared_pool),
+    SCENARIO(exit_on_the_thread_of_the_timers),
 };
 
 int wrong = 0;
