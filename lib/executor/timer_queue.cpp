@@ -78,11 +78,12 @@ bool timer_queue::remove(timer& t) noexcept {
   return false;
 }
 
-// The first one, if it is due; it is `called` then.
-timer* timer_queue::take(clock whose, time_point now) noexcept {
+// The first one, if it is due; it is `called` then. The time is asked for under the lock: by then it
+// may be another clock's.
+timer* timer_queue::take(clock whose) noexcept {
   const std::lock_guard locked(lock_);
   timer* const t = heap_.first();
-  if (t == nullptr || first_time() > now || goes_by_hand() != (whose == clock::by_hand)) {
+  if (t == nullptr || goes_by_hand() != (whose == clock::by_hand) || first_time() > now()) {
     return nullptr;
   }
   heap_.remove(*t);
@@ -102,7 +103,7 @@ void timer_queue::call(timer& t) noexcept {
 
 void timer_queue::call_all(clock whose) noexcept {
   const std::lock_guard turn(turn_);
-  while (timer* const t = take(whose, now())) call(*t);
+  while (timer* const t = take(whose)) call(*t);
 }
 
 time_point timer_queue::look() noexcept {

@@ -83,7 +83,7 @@ class timer_queue {
   static constexpr time_point::rep none = time_point::min().time_since_epoch().count();
 
   void call_all(clock whose) noexcept;
-  timer* take(clock whose, time_point now) noexcept;
+  timer* take(clock whose) noexcept;
   void call(timer& t) noexcept;
   time_point first_time() const noexcept;
   bool must_wake() const noexcept;
