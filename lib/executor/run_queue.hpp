@@ -81,8 +81,10 @@ class run_queue {
   bool has_backlog() const noexcept { return head_.load(relaxed) != tail_.load(relaxed); }
 
   bool looks_empty() const noexcept {
-    // An old head only makes it look fuller than it is.
-    return head_.load(relaxed) == tail_.load(seq_cst);  // Q3
+    // An old head only makes it look fuller than it is. A new one, which its taker has stored behind
+    // what it has appended, brings the tail of that with it (Q2).
+    const std::uint32_t head = head_.load(acquire);
+    return head == tail_.load(seq_cst);  // Q3
   }
 
  private:

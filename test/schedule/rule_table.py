@@ -732,8 +732,8 @@ rule("the end wakes only those who lie", "tokens_.store(for_everybody, seq_cst)"
 
 rule = rules_of("lib/executor/thread_pool.cpp", POOL)
 rule("a worker's post wakes nobody",
-     "w->keep(first, last, n, sleepers_);\n      sleepers_.wake_one();",
-     "w->keep(first, last, n, sleepers_);")
+     "as_worker->keep(first, last, n, sleepers_);\n      sleepers_.wake_one();",
+     "as_worker->keep(first, last, n, sleepers_);")
 rule("handing back wakes nobody", "to.mail.push(first, last);\n    sleepers_.wake_one();",
      "to.mail.push(first, last);")
 rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_one();",
@@ -794,6 +794,7 @@ rule("wakes before it says that there is a job", SAY,
      "idle.wake_one();\nsize_.store(size_.load(relaxed) + n, seq_cst);")
 rule("wakes nobody", SAY, "size_.store(size_.load(relaxed) + n, seq_cst);")
 PUT = """const std::lock_guard lock(mutex_);
+    if (is_closed_) return false;
     *(first_ == nullptr ? &first_ : &last_->next) = first;
     last_ = last;
     """
@@ -865,8 +866,8 @@ rule("the end of a call wakes nobody", "called_.notify_all();", "")
 rule("nobody learns who is called", "called_.store(t, release);", "")
 rule("who is called still waits", "t->waits_ = false;", "")
 rule("two make calls at once",
-     "const std::lock_guard turn(turn_);\n  while (timer* const t = take(whose, now())) call(*t);",
-     "while (timer* const t = take(whose, now())) call(*t);")
+     "const std::lock_guard turn(turn_);\n  while (timer* const t = take(whose)) call(*t);",
+     "while (timer* const t = take(whose)) call(*t);")
 rule("a start does not see that its time is past",
      "return at <= now() ? then::call_due : then::nothing;", "return then::nothing;")
 rule("the clock goes back", "std::max(now(), t).time_since_epoch().count()",

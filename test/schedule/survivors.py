@@ -4,6 +4,10 @@ SLOT = (
     "keeps the owner's store to a slot behind a thief's load from it (Q2), which is load buffering: "
     "the checker cannot show that"
 )
+HEAD = (
+    "keeps a newer head from going with an older tail, for which the two loads would have to change "
+    "places: the checker makes them in their order"
+)
 FORK_SLOT = (
     "keeps the owner's store to a slot behind a thief's load from it (F2), which is load buffering: "
     "the checker cannot show that"
@@ -36,6 +40,7 @@ SHOWN = "a number that is only shown (K6), and no scenario looks while another s
 
 # where (the beginning of file:line), code, change, reason
 EXPLAINED = [
+    ("run_queue.hpp", "head = head_.load(acquire)", "acquire to relaxed", HEAD),
     ("run_queue.hpp", "head_.load(acquire)", "acquire to relaxed", SLOT),
     ("run_queue.hpp", "h + 1, release", "release to relaxed", SLOT),
     ("run_queue.hpp", "h + half, release", "release to relaxed", SLOT),
