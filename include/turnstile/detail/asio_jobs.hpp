@@ -49,14 +49,11 @@ class asio_jobs {
   // Without memory for a handler this ends the program: whoever waits for the job would be lost.
   void post(job* first, job* last) noexcept {
     last->next = nullptr;
-    bool call = false;
-    {
-      const std::lock_guard lock(mutex_);
-      *(first_ == nullptr ? &first_ : &last_->next) = first;
-      last_ = last;
-      call = must_call();
-    }
-    if (call) asio::post(executor_, handler(*this));
+    const std::lock_guard lock(mutex_);
+    *(first_ == nullptr ? &first_ : &last_->next) = first;
+    last_ = last;
+    // Under the lock: once the job can be taken, it may end the context.
+    if (must_call()) asio::post(executor_, handler(*this));
   }
 
   void drop() noexcept {
