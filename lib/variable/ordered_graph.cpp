@@ -39,7 +39,6 @@ ordered_body::ordered_body(branch<void> run, std::vector<access> touches,
 
 // A chain of its own, as of everything that nobody awaits by itself.
 void ordered_body::begin(job& j) noexcept {
-  const chain_scope nothing_held{nullptr};
   const not_in_fiber coroutines_run_here;
   static_cast<ordered_body&>(j).branch_.run();
 }

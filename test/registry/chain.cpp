@@ -1,5 +1,6 @@
 // chain.cpp - what is part of a chain of awaits, and what starts one of its own.
 
+#include "support/coroutine_types.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -7,6 +8,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <coroutine>
 #include <doctest/doctest.h>
 #include <exception>
@@ -27,6 +29,14 @@ namespace {
 task<> enter(critical_section& cs, int& n) {
   co_await cs.execute([&n] { ++n; });
 }
+
+using lazy = support::lazy<support::as_it_is>;
+
+lazy enter_lazily(critical_section& cs) {
+  co_await cs.execute([] {});
+}
+
+task<> nothing() { co_return; }
 
 // Goes on within the call that suspends.
 struct at_once {
@@ -287,6 +297,63 @@ TEST_SUITE("registry") {
     int n = 0;
     sync_wait(enter(cs, n));
     CHECK(n == 1);
+  }
+
+  TEST_CASE("chain: a lazy coroutine of another library starts as part of what awaits it") {
+    critical_section cs{"busy"};
+    const section_guard busy = support::hold(cs);
+    CHECK_THROWS_AS(sync_wait(timeout(enter_lazily(cs), std::chrono::milliseconds(1))),
+                    deadline_exceeded);
+    CHECK(sync_wait(when_any(enter_lazily(cs), nothing())).index == 1);
+    async_scope scope;
+    static_cast<void>(scope.stop_token());  // it is stoppable from now on
+    scope.spawn(enter_lazily(cs));
+    CHECK(cs.statistics().waiters == 1);
+    scope.request_stop();
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK(cs.statistics().waiters == 0);
+    // Whoever joins it inside of what it waits for.
+    critical_section own{"own"};
+    critical_section inner_most;
+    async_scope inner;
+    const auto join_inside = [&]() -> task<> {
+      inner.spawn(enter_lazily(own));
+      co_await inner.join();
+    };
+    CHECK_THROWS_AS(sync_wait(own.execute(join_inside)), deadlock_error);
+    sync_wait(inner.join());
+    // With a guard that was taken since it was resumed, twice, and after another one has come back.
+    const auto enter_what_it_holds = [&]() -> task<> {
+      co_await enter_lazily(inner_most);
+      co_await nothing();
+      const section_guard held = co_await own.lock();
+      CHECK_THROWS_AS(co_await enter_lazily(own), reentry_error);
+      CHECK_THROWS_AS(co_await enter_lazily(own), reentry_error);
+      const auto again = [&]() -> task<> { co_await enter_lazily(own); };
+      CHECK_THROWS_AS(co_await again(), reentry_error);
+    };
+    sync_wait(enter_what_it_holds());
+    thread_pool pool(1);
+    sync_wait(schedule_on(pool, enter_what_it_holds()));
+    async_scope on_pool({.executor = pool});
+    on_pool.spawn(enter_what_it_holds());
+    sync_wait(on_pool.join());
+  }
+
+  TEST_CASE("chain: a coroutine of another library that awaits a fork holds what it held before") {
+    thread_pool pool(1);
+    critical_section cs{"a"};
+    const auto fork_one = []() -> task<> { co_await turnstile::fork(nothing()); };
+    for (int how = 0; how != 4; ++how) {
+      const auto body = [&, how]() -> lazy {
+        if (how == 0) co_await turnstile::fork(nothing());
+        if (how == 1) co_await when_all(turnstile::fork(nothing()), nothing());
+        if (how == 2) co_await when_any(turnstile::fork(nothing()), nothing());
+        if (how == 3) co_await fork_one();
+        co_await cs.execute([] {});
+      };
+      CHECK_THROWS_AS(sync_wait(schedule_on(pool, cs.execute(body))), reentry_error);
+    }
   }
 
   TEST_CASE("chain: who is told of unobserved errors holds nothing") {

@@ -127,11 +127,8 @@ class waiting_body : private branch_end {
       end(owner);
       return outcome::finished;
     }
-    branch_.prepare(*this, share(top), &frame_);
-    {
-      const chain_scope inside{top};  // for somebody else's coroutine, where the body is one
-      branch_.run();
-    }
+    branch_.prepare(*this, top, &frame_);
+    branch_.run();
     return phase_.exchange(returned_from, acq_rel) == ended ? outcome::finished  // S1
                                                             : outcome::suspended;
   }

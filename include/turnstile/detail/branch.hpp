@@ -43,7 +43,10 @@ class branch {
     handle_.promise().prepare(listener, chain, base);
   }
   // Until it first suspends. The branch may be gone afterwards.
-  void run() { detail::run_to_suspension(handle_); }
+  void run() {
+    const chain_scope as{share(handle_.promise().saved())};
+    detail::run_to_suspension(handle_);
+  }
   // The same, to be returned from the await_suspend of `from`.
   std::coroutine_handle<> run_after(std::coroutine_handle<> from) noexcept {
     return handle_.promise().go_to(from, handle_);

@@ -35,6 +35,9 @@ class chain_promise {
     base_ = share(base);
   }
 
+  // While it is suspended.
+  chain_frame* saved() const noexcept { return chain_; }
+
   // The coroutine runs on this thread from here on.
   void enter() noexcept {
     alone_ = here().chain == chain_;
@@ -133,9 +136,13 @@ class tracked<A&> {
         }
         return suspended;
       } else {
-        transfer_scope after{h};
-        const std::coroutine_handle<> next = awaiter_->await_suspend(h);
-        chain_promise::give_back(outer);
+        transfer_scope after{h, &p};
+        const std::coroutine_handle<> next = awaiter_->await_suspend(h);  // the frame may be gone
+        if (after.may_leave_its_chain()) {
+          drop(outer);
+        } else {
+          chain_promise::give_back(outer);
+        }
         after.run();
         return next;
       }

@@ -209,7 +209,6 @@ class spawned : private branch_end, private job {
     if (on) {
       on.post(*this);  // this may be gone
     } else {
-      const chain_scope nothing_held{nullptr};
       const not_in_fiber coroutines_run_here;
       branch_.run();
     }

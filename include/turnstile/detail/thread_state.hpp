@@ -65,13 +65,14 @@ struct alignas(cache_line) thread_state {
   std::uint64_t end_of_turn = bodies_in_a_turn * keeper::one_body;
   std::uint32_t left_in_turn = bodies_in_a_turn - 1;
   std::uint32_t last_in_turn =
-      bodies_in_a_turn - 1;      // as many elsewhere, ever, when none is left; wraps
-  executor_ref runs_on;          // whose job runs here; empty on a foreign thread
-  executor_ref pool;             // whose worker this thread is, for good; empty on others
-  worker* as_worker = nullptr;   // of that pool
-  trampoline* bounce = nullptr;  // innermost loop that resumes coroutines without an executor here
-  batch* hands_back = nullptr;   // innermost drain's: results of bodies that have run here
-  relay* transfers = nullptr;    // innermost loop that stands in for tail calls; see transfer.hpp
+      bodies_in_a_turn - 1;       // as many elsewhere, ever, when none is left; wraps
+  executor_ref runs_on;           // whose job runs here; empty on a foreign thread
+  executor_ref pool;              // whose worker this thread is, for good; empty on others
+  worker* as_worker = nullptr;    // of that pool
+  trampoline* bounce = nullptr;   // innermost loop that resumes coroutines without an executor here
+  batch* hands_back = nullptr;    // innermost drain's: results of bodies that have run here
+  relay* transfers = nullptr;     // innermost loop that stands in for tail calls; see transfer.hpp
+  const void* resumed = nullptr;  // what the library's innermost resumption stands behind; the same
   written_here* writes = nullptr;   // innermost variable whose change runs here; see value_cell.hpp
   const timer* calls = nullptr;     // whose call is made here; see timer_queue.hpp
   token_pin* kept_token = nullptr;  // the stop token it asked with last; see kept_token.hpp

@@ -3,6 +3,11 @@
 // A coroutine that suspends in favour of another returns that one's handle (symmetric transfer).
 // Where the compiler does not make that a tail call (config.hpp), the handle goes to the loop that
 // resumed the first one instead, so chains of any length run in constant stack in every build.
+//
+// Whoever resumes a coroutine in the library puts the thread's chain right when that suspends. So
+// one that transfers to another library's coroutine may leave its own chain there, which that one
+// then has. But only if the library's resumption stands behind it directly, and not somebody's own
+// code, which would go on with a chain that is not its own.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
@@ -10,6 +15,7 @@
 
 #include <coroutine>
 #include <optional>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -65,30 +71,58 @@ class relay {
   transfer_node* first_ = nullptr;
 };
 
-// Resumes `h` and what it transfers to, until something really waits.
+// Resumes `h` and what it transfers to, until something really waits. The caller puts the thread's
+// chain right.
 inline void run_to_suspension(std::coroutine_handle<> h) {
 #if TURNSTILE_TAIL_TRANSFER
+  const void* const before = std::exchange(here().resumed, h.address());
   h.resume();
+  here().resumed = before;
 #else
   relay r;
   r.run(h);
 #endif
 }
 
+// `h` runs again; `self` stood for it meanwhile.
+inline void goes_on(std::coroutine_handle<> h, const void* self) noexcept {
+#if TURNSTILE_TAIL_TRANSFER
+  if (here().resumed == self) here().resumed = h.address();
+#else
+  static_cast<void>(h);
+  static_cast<void>(self);
+#endif
+}
+
 // Around the await_suspend of a coroutine that has something to put right before what it transfers
-// to may run.
+// to may run. `self` stands for it while another library's coroutine runs in its stead.
 class transfer_scope {
  public:
 #if TURNSTILE_TAIL_TRANSFER
-  explicit transfer_scope(std::coroutine_handle<>) noexcept {}
+  transfer_scope(std::coroutine_handle<> h, const void* self) noexcept : from_(h), self_(self) {
+    goes_on(h, self);
+  }
+  // It does not transfer to a coroutine of the library's, and the library stands behind it.
+  bool may_leave_its_chain() noexcept {
+    if (here().resumed != from_.address()) return false;
+    here().resumed = self_;
+    return true;
+  }
   void run() noexcept {}
+
+ private:
+  std::coroutine_handle<> from_;
+  const void* self_;
 #else
-  explicit transfer_scope(std::coroutine_handle<> h) noexcept {
+  transfer_scope(std::coroutine_handle<> h, const void*) noexcept {
     const relay* const r = here().transfers;
     if (r == nullptr || !r->stands_behind(h)) waiting_.emplace(h);
   }
+  bool may_leave_its_chain() const noexcept { return !waiting_; }
   void run() noexcept {
-    if (waiting_) waiting_->run_waiting();
+    if (!waiting_) return;
+    const chain_scope as{share(here().chain)};
+    waiting_->run_waiting();
   }
 
  private:
@@ -101,8 +135,8 @@ class transfer_scope {
 inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::coroutine_handle<> to,
                                         transfer_node& node) noexcept {
 #if TURNSTILE_TAIL_TRANSFER
-  static_cast<void>(from);
   static_cast<void>(node);
+  if (here().resumed == from.address()) here().resumed = to.address();
   return to;
 #else
   relay* const r = here().transfers;
@@ -110,6 +144,7 @@ inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::corou
     node.to = to;
     r->push(node);
   } else {
+    const chain_scope as{share(here().chain)};
     run_to_suspension(to);
   }
   return std::noop_coroutine();
