@@ -21,8 +21,7 @@
 #include <utility>
 #include <vector>
 
-// --- as it was: nothing here knows of the library
-// ---------------------------------------------------
+// --- as it was: nothing here knows of the library ------------------------------------------------
 
 template <class Mutex>
 class stock {
@@ -63,8 +62,7 @@ class stock {
   int orders_ = 0;
 };
 
-// --- what is new
-// ------------------------------------------------------------------------------------
+// --- what is new ---------------------------------------------------------------------------------
 
 // Old code makes its mutex without arguments: here comes one with a section of its own.
 class section_mutex {

@@ -154,8 +154,7 @@ TEST_SUITE("device") {
     CHECK_FALSE(support::gpu_is_required());
   }
 
-  // --- names
-  // ------------------------------------------------------------------------------------------
+  // --- names -------------------------------------------------------------------------------------
 
   TEST_CASE("device: names") {
     CHECK(device::any().name() == "any");
@@ -204,8 +203,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- order
-  // --------------------------------------------------------------------------------------------
+  // --- order -------------------------------------------------------------------------------------
 
   TEST_CASE("stream: does callables in the order in which they were given") {
     on_each_device([](const device_under_test& d) {
@@ -318,8 +316,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- events
-  // -------------------------------------------------------------------------------------------
+  // --- events ------------------------------------------------------------------------------------
 
   TEST_CASE("event: one that is made by default is reached") {
     const event e;
@@ -429,8 +426,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- completion
-  // ---------------------------------------------------------------------------------------
+  // --- completion --------------------------------------------------------------------------------
 
   TEST_CASE("completion: of a stream that was given nothing") {
     on_each_device([](const device_under_test& d) {
@@ -545,8 +541,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- errors
-  // -------------------------------------------------------------------------------------------
+  // --- errors ------------------------------------------------------------------------------------
 
   TEST_CASE("enqueue: what a callable throws goes to the next place, and only there") {
     on_each_device([](const device_under_test& d) {
@@ -621,8 +616,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- the life of streams
-  // ------------------------------------------------------------------------------
+  // --- the life of streams -----------------------------------------------------------------------
 
   TEST_CASE("stream: moved, it goes on") {
     on_each_device([](const device_under_test& d) {
@@ -669,8 +663,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- buffers
-  // ------------------------------------------------------------------------------------------
+  // --- buffers -----------------------------------------------------------------------------------
 
   TEST_CASE("device_buffer: sizes") {
     on_each_device([](const device_under_test& d) {
@@ -781,8 +774,7 @@ TEST_SUITE("device") {
     });
   }
 
-  // --- the host device, step by step
-  // -----------------------------------------------------------------------
+  // --- the host device, step by step -------------------------------------------------------------
 
   TEST_CASE("host: the executor does the work, and nobody else") {
     on_each_device([](const device_under_test& d) {

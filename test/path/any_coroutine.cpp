@@ -343,8 +343,7 @@ TEST_SUITE("path") {
     CHECK_FALSE(sync_wait(std::move(handle)));
   }
 
-  // --- where it goes on
-  // ---------------------------------------------------------------------------
+  // --- where it goes on --------------------------------------------------------------------------
 
   TEST_CASE("any coroutine: on an executor, it comes back there") {
     loop home;
@@ -416,8 +415,7 @@ TEST_SUITE("path") {
     CHECK(s.done());
   }
 
-  // --- what it goes on as
-  // -----------------------------------------------------------------------------
+  // --- what it goes on as ------------------------------------------------------------------------
 
   TEST_CASE_TEMPLATE("any coroutine: a guard kept over a wait is no other coroutine's", How,
                      EVERY_KIND) {

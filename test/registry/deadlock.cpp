@@ -403,8 +403,7 @@ TEST_SUITE("registry") {
     }
   }
 
-  // --- parallel children
-  // --------------------------------------------------------------------------
+  // --- parallel children -------------------------------------------------------------------------
 
   TEST_CASE("deadlock: two children of when_all that wait for each other's guards") {
     critical_section a{"a"};
@@ -547,8 +546,7 @@ TEST_SUITE("registry") {
     }
   }
 
-  // --- handles
-  // ------------------------------------------------------------------------------------
+  // --- handles -----------------------------------------------------------------------------------
 
   TEST_CASE("deadlock: a handle is awaited whose section's holder waits for us") {
     loop l;
@@ -731,8 +729,7 @@ TEST_SUITE("registry") {
     CHECK(f.refused<section_closed>());
   }
 
-  // --- joins
-  // --------------------------------------------------------------------------------------
+  // --- joins -------------------------------------------------------------------------------------
 
   TEST_CASE("deadlock: a scope is joined whose work queues behind the section held") {
     critical_section a{"a"};
@@ -1082,8 +1079,7 @@ TEST_SUITE("registry") {
     for (critical_section* s : {&a, &b}) check_usable(*s);
   }
 
-  // --- foreign coroutines
-  // -------------------------------------------------------------------------
+  // --- foreign coroutines ------------------------------------------------------------------------
 
   TEST_CASE("foreign: one that outlives the body it was started in waits on its own") {
     critical_section a{"a"};
@@ -1235,8 +1231,7 @@ TEST_SUITE("registry") {
     for (critical_section* each : {&a, &b, &c}) check_usable(*each);
   }
 
-  // --- close
-  // --------------------------------------------------------------------------------------
+  // --- close -------------------------------------------------------------------------------------
 
   TEST_CASE("deadlock: a section is closed whose holder waits for us, and stays open") {
     for (const bool close_last : {true, false}) {
@@ -1292,8 +1287,7 @@ TEST_SUITE("registry") {
     check_usable(mine);
   }
 
-  // --- what is over, or let go, is no wait
-  // --------------------------------------------------------
+  // --- what is over, or let go, is no wait -------------------------------------------------------
 
   TEST_CASE("deadlock: a wait whose turn has come is over, though its chain has not gone on yet") {
     critical_section a{"a"};
@@ -1424,8 +1418,7 @@ TEST_SUITE("registry") {
     CHECK(f[1].well());
   }
 
-  // --- not seen
-  // -----------------------------------------------------------------------------------
+  // --- not seen ----------------------------------------------------------------------------------
 
   TEST_CASE("not seen: a guard that one child left behind while its sibling waits") {
     critical_section a{"a"};
@@ -1446,8 +1439,7 @@ TEST_SUITE("registry") {
     CHECK(fb.well());
   }
 
-  // --- other kinds of section, other threads
-  // ------------------------------------------------------
+  // --- other kinds of section, other threads -----------------------------------------------------
 
   TEST_CASE("deadlock: through synchronized data") {
     synchronized<int> a{1, {.name = "a"}};

@@ -446,8 +446,7 @@ TEST_SUITE("withdrawal") {
         {.most = {2, 1}});
   }
 
-  // --- several sections, and what nobody awaits
-  // ---------------------------------------------------
+  // --- several sections, and what nobody awaits --------------------------------------------------
 
   TEST_CASE("withdrawal: who has one section and waits for another one goes, and leaves both") {
     holds(

@@ -45,8 +45,7 @@ class own_loop {
   std::queue<std::coroutine_handle<>> ready_;
 };
 
-// --- what a promise does to what is awaited
-// ---------------------------------------------------------
+// --- what a promise does to what is awaited ------------------------------------------------------
 
 template <class A>
 decltype(auto) awaiter_behind(A&& a) {
@@ -181,8 +180,7 @@ struct at_home {
   }
 };
 
-// --- coroutine types
-// ----------------------------------------------------------------------------------
+// --- coroutine types -----------------------------------------------------------------------------
 
 // What those below have in common: the end, which somebody may wait for, and the error.
 class ended_flag {
