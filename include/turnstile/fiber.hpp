@@ -8,6 +8,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/fiber_core.hpp>
 #include <turnstile/executor.hpp>
+#include <turnstile/fiber_options.hpp>
 
 #include <functional>
 #include <source_location>

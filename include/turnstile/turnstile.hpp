@@ -14,6 +14,7 @@
 #include <turnstile/execution_handle.hpp>
 #include <turnstile/executor.hpp>
 #include <turnstile/fiber.hpp>
+#include <turnstile/fiber_options.hpp>
 #include <turnstile/fork.hpp>
 #include <turnstile/manual_clock.hpp>
 #include <turnstile/manual_executor.hpp>

@@ -32,6 +32,7 @@
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/transfer.hpp>
 #include <turnstile/executor.hpp>
+#include <turnstile/fiber_options.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -45,12 +46,6 @@
 #include <utility>
 
 namespace turnstile {
-
-struct fiber_options {
-  std::string_view name = {};      ///< label in errors and reports; must outlive the fiber
-  std::size_t stack_size = 65536;  ///< bytes; rounded up to a power of two, and to 16384
-  bool stoppable = false;          ///< its waits in sections' lines end at once after request_stop
-};
 
 namespace detail {
 
