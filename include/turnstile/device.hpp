@@ -71,7 +71,8 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// the streams that still had work then, also of those that have ended; what waits for those goes
 /// on when they are done. Nothing else calls the driver at the end of a process. What was launched
 /// with `stream::native_handle` outside of a section's bodies is waited for if the stream is still
-/// there, or if something was given to that behind it.
+/// there, or if something was given to that behind it; what an adopted stream has, while that is
+/// still there, or by who awaits it.
 ///
 /// Threads    from any thread; blocks it
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);

@@ -106,7 +106,7 @@ stand_in* section_request::make_stand_in(const stand_in::calls& c) {
   stand_in* const made = try_make_stand_in(c);
   if (made == nullptr && arrived_ == arrival::outside) {
     give_up_waiting();
-    withdraw_uses();
+    leave_no_trace();
     throw std::bad_alloc();
   }
   return made;

@@ -172,9 +172,10 @@ bool stand_in::unpin() noexcept {
   return ends;
 }
 
-// Also makes room for those who wait outside.
-void stand_in::count(withdrawal why) noexcept {
-  if (stands == position::line) counts_->left_in_line.fetch_add(1, relaxed);
+// Also makes room for those who wait outside. What was closed before it was in line is not left
+// there: nobody will pass it over.
+void stand_in::count(withdrawal why, bool was_in_line) noexcept {
+  if (was_in_line) counts_->left_in_line.fetch_add(1, relaxed);
   if (stands == position::aside) counts_->aside.fetch_sub(1, relaxed);
   if (gate* const g = counts_->limit) {
     if (stands == position::line) g->leave();
@@ -186,7 +187,8 @@ void stand_in::count(withdrawal why) noexcept {
 // It is withdrawn, by this call's doing, and its awaiter waits to be brought back. Of the section
 // nothing is touched but what the withdrawn request owned.
 void stand_in::end(std::uint32_t was) noexcept {
-  count(static_cast<withdrawal>(word_.load(relaxed) & asked_bits));
+  const bool was_in_line = stands == position::line && (was & section_done) == 0;
+  count(static_cast<withdrawal>(word_.load(relaxed) & asked_bits), was_in_line);
   calls_->over(*who_);
   if (counts_->limit != nullptr) let_in(*counts_->limit);
   if ((was & posted) != 0) section_->go_past_withdrawn();

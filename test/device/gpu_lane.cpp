@@ -711,6 +711,23 @@ TEST_SUITE("device") {
     CHECK(fake::table().stream_destroy(handle) == 0);
   }
 
+  TEST_CASE("gpu: the end of an adopted stream does not touch what may be gone") {
+    const gpus g;
+    CUstream_st* const handle = fake::new_stream(1);
+    {
+      stream s = stream_access::on(detail::adopt_gpu_stream(handle));
+      int from = 1;
+      int to = 0;
+      s.copy(&to, &from, sizeof to);
+      see_all_done();
+      CHECK(fake::table().stream_destroy(handle) == 0);
+      CHECK(fake::count(fake::call::stream_is_capturing) == 1);  // when it was adopted
+    }
+    CHECK(fake::count(fake::call::stream_is_capturing) == 1);
+    CHECK(fake::count(fake::call::event_record) == 0);
+    CHECK(shut_down_devices(10s).empty());
+  }
+
   TEST_CASE("gpu: where a stream's device cannot be asked for, it is the current one") {
     gpu_api old = fake::table();
     old.stream_get_device = nullptr;

@@ -202,6 +202,27 @@ TEST_SUITE("section") {
     CHECK(s.order == std::vector{1, 3, 4});
   }
 
+  TEST_CASE("max_waiters: who is closed outside does not count as gone from the line") {
+    const auto seen_by_the_next = [](int outside) {
+      stage s;
+      critical_section cs(at_most(2, when_full::wait_outside));
+      section_guard guard = hold(cs);
+      std::size_t waiters = 0;
+      const auto look = [&] { waiters = cs.statistics().waiters; };
+      s.start(cs.execute(look));
+      s.start(s.note(cs, 0));
+      for (int i = 0; i != outside; ++i) s.start(s.note(cs, 1 + i));
+      s.start(cs.close());
+      guard.unlock();
+      s.finish();
+      CHECK(s.order == std::vector{0});
+      CHECK(s.closed.size() == static_cast<std::size_t>(outside));
+      return waiters;
+    };
+    CHECK(seen_by_the_next(0) >= 1);
+    CHECK(seen_by_the_next(2) == seen_by_the_next(0));
+  }
+
   TEST_CASE("max_waiters: refused ones leave nothing behind, however many there are") {
     stage s;
     critical_section cs(at_most(1, when_full::refuse));

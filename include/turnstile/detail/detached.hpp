@@ -118,7 +118,9 @@ class detached : protected request {
       }
     }
     switch (arrived) {
-      case arrival::outside: return std::make_exception_ptr(std::bad_alloc());
+      case arrival::outside:
+        if (section.recorded()) forget_execution(section, self().place());
+        return std::make_exception_ptr(std::bad_alloc());
       case arrival::owner:
         if (runs_now) {
           static_cast<void>(section.serve_first(line, *this, nullptr));

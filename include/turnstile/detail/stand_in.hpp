@@ -198,7 +198,7 @@ class alignas(cache_line) stand_in final : public request {
   static void run_job(job& j) noexcept;
   static void expire(timer& t) noexcept;
 
-  void count(withdrawal why) noexcept;
+  void count(withdrawal why, bool was_in_line) noexcept;
   static bool nobody_needs(std::uint32_t w) noexcept {
     return w / one_pin == 0 && (w & (section_done | awaiter_done)) == (section_done | awaiter_done);
   }

@@ -287,9 +287,10 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
 }
 
 // Behind what was given, if there are no callables. What is captured does not run, and a point
-// would spoil that.
+// would spoil that. Somebody else's stream may be gone by now.
 bool gpu_stream::needs_point(pending looked_for) const noexcept {
-  if (device_.over() != nullptr || (looked_for == pending::given && !is_bare_)) return false;
+  if (device_.over() != nullptr) return false;
+  if (looked_for == pending::given && (is_adopted_ || !is_bare_)) return false;
   bool is_capturing = false;
   if (ask_for_capture(is_capturing).failed()) device_.forget_last_error();  // recording says it too
   return !is_capturing;
