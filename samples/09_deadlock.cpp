@@ -3,7 +3,7 @@
 // You learn  that the wait which would close the circle is an error with the way around it, that
 //            everybody else goes on, and how to look at who waits for what.
 // Builds on  02_two_sections
-// Prints     accounts waits for orders
+// Prints     accounts in async_scope waits for orders
 //            bob was refused: accounts -> orders -> accounts
 //            alice has both
 //            nobody waits

@@ -6,8 +6,8 @@
 // Builds on  13_withdrawal
 // Prints     the answer is from near
 //            far: turnstile: cancelled, because a stop was requested
-//            cache: turnstile: a request to section "cache" was withdrawn, because a stop was
-//            requested the cache alone, for 20 ms: turnstile: the time given to this was over
+//            cache: turnstile: a request to section "cache" was withdrawn, because a stop was requested
+//            the cache alone, for 20 ms: turnstile: the time given to this was over
 //            whoever holds the cache holds it still
 
 #include <turnstile/turnstile.hpp>

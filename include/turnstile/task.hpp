@@ -42,9 +42,11 @@ class task_promise_base : public coroutine_promise {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
       task_promise_base& p = h.promise();
       p.finish();
-      goes_on(h, static_cast<chain_promise*>(&p));
+      suspending now{h, static_cast<chain_promise*>(&p)};
+      now.begin_end();
       const std::coroutine_handle<> next = p.who_goes_on();
       if (!next) return std::noop_coroutine();  // the frame may be gone
+      now.begin();
       return p.go_to(h, next);
     }
     void await_resume() const noexcept {}

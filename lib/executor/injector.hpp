@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
-#include <utility>
 
 namespace turnstile::detail {
 
@@ -44,11 +43,12 @@ class injector {
   }
 
   // Gives what is in it, and takes nothing any more.
-  job* close() noexcept {
+  chain close() noexcept {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
+    const std::size_t n = size_.load(relaxed);
     size_.store(0, relaxed);
-    return std::exchange(first_, nullptr);
+    return {first_, last_, n};
   }
 
   // The oldest jobs, at most `most`.

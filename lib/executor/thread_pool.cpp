@@ -112,16 +112,21 @@ class pool_core {
       here().as_worker->keep(first, last, n, sleepers_);
       sleepers_.wake_one();
     } else if (!injector_.push(first, last, n, sleepers_)) {
-      run_all(first);
+      post_late(first, last, n);
     }
   }
 
-  // By the process's end, of the shared pool, which is never destroyed: what is posted later runs
-  // where it is posted. If one of its own threads ends the process, there is nobody to wait for.
+  bool is_this_thread_ours() const noexcept {
+    const worker* const w = here().as_worker;
+    return w != nullptr && w->pool == this;
+  }
+
+  // By the process's end, of the shared pool, which is never destroyed: what comes later is done by
+  // threads that nobody joins.
   void end() noexcept {
-    if (is_this_thread_ours()) return;
     stop();
-    run_all(injector_.close());
+    const injector::chain rest = injector_.close();
+    if (rest.n != 0) post_late(rest.first, rest.last, rest.n);
   }
 
   // By the worker itself.
@@ -136,15 +141,16 @@ class pool_core {
   }
 
  private:
-  bool is_this_thread_ours() const noexcept {
-    const worker* const w = here().as_worker;
-    return w != nullptr && w->pool == this;
-  }
-
-  static void run_all(job* first) noexcept {
-    while (first != nullptr) {
-      job& j = *std::exchange(first, first->next);
-      j.run();  // j may be gone
+  // Here, if there is no memory or no thread for it.
+  static void post_late(job* first, job* last, std::size_t n) noexcept {
+    try {
+      static thread_pool& late = *new thread_pool(2);
+      late.post(first, last, n);
+    } catch (...) {
+      while (n-- != 0) {
+        job& j = *std::exchange(first, first->next);
+        j.run();  // j may be gone
+      }
     }
   }
 
@@ -437,8 +443,9 @@ void thread_pool::post(job* first, job* last, std::size_t n) noexcept {
 // stop what comes back by it.
 thread_pool& thread_pool::shared() {
   struct at_exit {
+    // If a thread of the library's ends the process, it does not wait for the others.
     ~at_exit() {
-      if (detail::end_timer_thread()) pool.core_->end();
+      if (!pool.core_->is_this_thread_ours() && detail::end_timer_thread()) pool.core_->end();
     }
     thread_pool& pool;
   };

@@ -8,6 +8,7 @@
 
 #include "executor/timer_queue.hpp"
 
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/timer.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -42,7 +43,6 @@ class timer_thread {
     rung_.notify_one();
   }
   void join() noexcept { runs_.join(); }
-  bool is_this_thread() const noexcept { return runs_.get_id() == std::this_thread::get_id(); }
 
  private:
   void run() noexcept {
@@ -97,9 +97,8 @@ bool end_timer_thread() noexcept {
     it = running;
     if (it != nullptr) it->ring();
   }
-  if (it == nullptr) return true;
-  if (it->is_this_thread()) return false;
-  it->join();
+  if (here().calls != nullptr) return false;
+  if (it != nullptr) it->join();
   return true;
 }
 

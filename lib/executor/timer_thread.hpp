@@ -10,7 +10,7 @@ void make_timer_thread();
 void wake_timer_thread() noexcept;
 
 // By the shared pool, before it ends: no timer is called any more, whether it was ever made or not.
-// False: this is that thread, which ends the process within a call.
+// False: a call ends the process, and so must not be waited for.
 bool end_timer_thread() noexcept;
 
 }  // namespace turnstile::detail

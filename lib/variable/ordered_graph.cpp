@@ -187,6 +187,7 @@ void ordered_graph::body_ended(ordered_body& body) noexcept {
   }
   end_frame(*body.member_);
   ends.members().remove(*body.member_);
+  const chain_scope nothing_held{nullptr};  // what the body began on ends with it
   delete &body;
   {
     const resume_after these;

@@ -14,6 +14,8 @@
 #include <exception>
 #include <optional>
 #include <source_location>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -354,6 +356,24 @@ TEST_SUITE("registry") {
       };
       CHECK_THROWS_AS(sync_wait(schedule_on(pool, cs.execute(body))), reentry_error);
     }
+  }
+
+  TEST_CASE("chain: who hears of a stop by work that failed at once holds nothing of it") {
+    critical_section cs;
+    variable<std::vector<int>> seen{{}, "seen"};
+    async_scope scope({.fail_fast = true});
+    bool ran = false;
+    const auto look = [&] {
+      ran = cs.try_execute([] {});
+      seen.assign({1});
+    };
+    const std::stop_callback asked(scope.stop_token(), look);
+    scope.spawn([]() -> task<> {
+      throw std::runtime_error("at once");
+      co_return;
+    }());
+    CHECK(ran);
+    CHECK_THROWS_AS(sync_wait(scope.join()), std::runtime_error);
   }
 
   TEST_CASE("chain: who is told of unobserved errors holds nothing") {

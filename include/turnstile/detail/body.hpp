@@ -163,7 +163,8 @@ class waiting_body : private branch_end {
     w.branch_.destroy();
     w.end(owner);
     if (w.phase_.exchange(ended, acq_rel) == returned_from) {  // S1
-      owner.body_ended();                                      // this may be gone
+      const chain_scope nothing_held{nullptr};                 // what the body began on may be gone
+      owner.body_ended();                                      // and so may this
     }
     return {};
   }

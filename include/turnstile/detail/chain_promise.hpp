@@ -121,24 +121,29 @@ class tracked<A&> {
     using answer = decltype(awaiter_->await_suspend(h));
     chain_promise& p = h.promise();
     away_ = &p;
+    suspending now{h, &p};
     chain_frame* const outer = p.save();
     try {
+      now.begin();
       if constexpr (std::is_void_v<answer>) {
         awaiter_->await_suspend(h);  // the frame may be gone
+        now.waits();
         chain_promise::give_back(outer);
       } else if constexpr (std::is_same_v<answer, bool>) {
         const bool suspended = awaiter_->await_suspend(h);
         if (suspended) {
+          now.waits();
           chain_promise::give_back(outer);
         } else {
+          now.goes_on();
           away_ = nullptr;
           p.did_not_suspend(outer);
         }
         return suspended;
       } else {
-        transfer_scope after{h, &p};
+        transfer_scope after{h};
         const std::coroutine_handle<> next = awaiter_->await_suspend(h);  // the frame may be gone
-        if (after.may_leave_its_chain()) {
+        if (now.leaves_its_chain(&p)) {
           drop(outer);
         } else {
           chain_promise::give_back(outer);
@@ -147,6 +152,7 @@ class tracked<A&> {
         return next;
       }
     } catch (...) {
+      now.goes_on();
       away_ = nullptr;
       p.did_not_suspend(outer);
       throw;

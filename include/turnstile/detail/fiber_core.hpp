@@ -141,7 +141,10 @@ class fiber_core::promise : public coroutine_promise {
     void await_suspend(handle h) const noexcept {
       promise& p = h.promise();
       p.finish();
-      p.fiber_->ended();  // the frame is gone
+      suspending now{h, static_cast<chain_promise*>(&p)};
+      now.begin_end();
+      const chain_scope nothing_held{nullptr};  // what the fiber began on ends with it
+      p.fiber_->ended();                        // the frame is gone
     }
     void await_resume() const noexcept {}
   };

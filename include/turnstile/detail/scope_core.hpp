@@ -224,6 +224,7 @@ class spawned : private branch_end, private job {
     const std::source_location where = work->at_.where;
     end_frame(work->member_);
     scope.members().remove(work->member_);
+    const chain_scope nothing_held{nullptr};  // what the work began on ends with it
     delete work;
     scope.ended(std::move(error), where);
     return {};

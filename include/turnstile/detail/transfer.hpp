@@ -7,7 +7,13 @@
 // Whoever resumes a coroutine in the library puts the thread's chain right when that suspends. So
 // one that transfers to another library's coroutine may leave its own chain there, which that one
 // then has. But only if the library's resumption stands behind it directly, and not somebody's own
-// code, which would go on with a chain that is not its own.
+// code, which would go on with a chain that is not its own. thread_state::resumed says what it
+// stands behind:
+//
+//   the address of a coroutine that runs
+//   that address and 1 while its await_suspend is called, in which somebody may resume it as well
+//   what stands for it, while another library's coroutine runs in its stead
+//   null: nothing that is known, as while the end of a coroutine is told, whose frame may be gone
 #pragma once
 
 #include <turnstile/detail/config.hpp>
@@ -63,6 +69,7 @@ class relay {
  private:
   void resume(std::coroutine_handle<> h) noexcept {
     running_ = h.address();
+    here().resumed = h.address();
     h.resume();
   }
 
@@ -71,56 +78,84 @@ class relay {
   transfer_node* first_ = nullptr;
 };
 
+class resumed_before {
+ public:
+  resumed_before() noexcept : was_(here().resumed) {}
+  ~resumed_before() { here().resumed = was_; }
+  resumed_before(const resumed_before&) = delete;
+  resumed_before& operator=(const resumed_before&) = delete;
+
+ private:
+  const void* was_;
+};
+
 // Resumes `h` and what it transfers to, until something really waits. The caller puts the thread's
 // chain right.
 inline void run_to_suspension(std::coroutine_handle<> h) {
+  const resumed_before before;
 #if TURNSTILE_TAIL_TRANSFER
-  const void* const before = std::exchange(here().resumed, h.address());
+  here().resumed = h.address();
   h.resume();
-  here().resumed = before;
 #else
   relay r;
   r.run(h);
 #endif
 }
 
-// `h` runs again; `self` stood for it meanwhile.
-inline void goes_on(std::coroutine_handle<> h, const void* self) noexcept {
-#if TURNSTILE_TAIL_TRANSFER
-  if (here().resumed == self) here().resumed = h.address();
-#else
-  static_cast<void>(h);
-  static_cast<void>(self);
-#endif
+// What the library's resumption stands behind while `h` is in its await_suspend.
+inline const void* in_await(std::coroutine_handle<> h) noexcept {
+  return static_cast<const char*>(h.address()) + 1;
 }
 
-// Around the await_suspend of a coroutine that has something to put right before what it transfers
-// to may run. `self` stands for it while another library's coroutine runs in its stead.
-class transfer_scope {
+// While the await_suspend of a coroutine is called, or its end told. `self` stands for it.
+class suspending {
  public:
-#if TURNSTILE_TAIL_TRANSFER
-  transfer_scope(std::coroutine_handle<> h, const void* self) noexcept : from_(h), self_(self) {
-    goes_on(h, self);
+  suspending(std::coroutine_handle<> h, const void* self) noexcept
+      : from_(h), before_(here().resumed), is_known_(before_ == h.address() || before_ == self) {}
+
+  // In which it may transfer.
+  void begin() noexcept { here().resumed = is_known_ ? in_await(from_) : nullptr; }
+  // In which its frame may end.
+  void begin_end() noexcept {
+    if (is_known_) here().resumed = nullptr;
   }
-  // It does not transfer to a coroutine of the library's, and the library stands behind it.
-  bool may_leave_its_chain() noexcept {
-    if (here().resumed != from_.address()) return false;
-    here().resumed = self_;
+
+  void goes_on() noexcept { here().resumed = is_known_ ? from_.address() : before_; }
+  void waits() noexcept { here().resumed = is_known_ ? nullptr : before_; }
+
+  // True: it does not transfer to a coroutine of the library's, and the library stands behind it,
+  // and behind `self` from now on.
+  [[nodiscard]] bool leaves_its_chain(const void* self) noexcept {
+    if (!is_known_) {
+      here().resumed = before_;
+      return false;
+    }
+    if (here().resumed != in_await(from_)) return false;
+    here().resumed = self;
     return true;
   }
-  void run() noexcept {}
 
  private:
   std::coroutine_handle<> from_;
-  const void* self_;
+  const void* before_;
+  bool is_known_;
+};
+
+// Around the await_suspend of a coroutine that has something to put right before what it transfers
+// to may run.
+class transfer_scope {
+ public:
+#if TURNSTILE_TAIL_TRANSFER
+  explicit transfer_scope(std::coroutine_handle<>) noexcept {}
+  void run() noexcept {}
 #else
-  transfer_scope(std::coroutine_handle<> h, const void*) noexcept {
+  explicit transfer_scope(std::coroutine_handle<> h) noexcept {
     const relay* const r = here().transfers;
     if (r == nullptr || !r->stands_behind(h)) waiting_.emplace(h);
   }
-  bool may_leave_its_chain() const noexcept { return !waiting_; }
   void run() noexcept {
     if (!waiting_) return;
+    const resumed_before before;
     const chain_scope as{share(here().chain)};
     waiting_->run_waiting();
   }
@@ -136,13 +171,14 @@ inline std::coroutine_handle<> transfer(std::coroutine_handle<> from, std::corou
                                         transfer_node& node) noexcept {
 #if TURNSTILE_TAIL_TRANSFER
   static_cast<void>(node);
-  if (here().resumed == from.address()) here().resumed = to.address();
+  if (here().resumed == in_await(from)) here().resumed = to.address();
   return to;
 #else
   relay* const r = here().transfers;
   if (r != nullptr && r->stands_behind(from)) {
     node.to = to;
     r->push(node);
+    here().resumed = nullptr;  // until that is run
   } else {
     const chain_scope as{share(here().chain)};
     run_to_suspension(to);
