@@ -78,6 +78,7 @@ class relay {
   transfer_node* first_ = nullptr;
 };
 
+// Puts it back, also if another library's coroutine throws out of its resumption.
 class resumed_before {
  public:
   resumed_before() noexcept : was_(here().resumed) {}
