@@ -11,6 +11,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -416,6 +417,7 @@ TEST_CASE("submitted: whoever holds its section and waits for us is found, whoev
     critical_section b(on_host("b"));
     std::string asking;
     std::string entering;
+    std::atomic<int> known{0};  // a gate opens on no executor: they go on anywhere
     const auto asks = [&]() -> task<> {
       const section_guard g = co_await a.lock();
       co_await may_ask;
@@ -426,6 +428,7 @@ TEST_CASE("submitted: whoever holds its section and waits for us is found, whoev
       } catch (const deadlock_error& e) {
         asking = e.what();
       }
+      ++known;
     };
     const auto enters = [&]() -> task<> {
       const section_guard g = co_await b.lock();
@@ -437,6 +440,7 @@ TEST_CASE("submitted: whoever holds its section and waits for us is found, whoev
       } catch (const deadlock_error& e) {
         entering = e.what();
       }
+      ++known;
     };
     async_scope scope({.executor = l});
     scope.spawn(asks());
@@ -446,7 +450,7 @@ TEST_CASE("submitted: whoever holds its section and waits for us is found, whoev
     l.run();
     (asks_last ? may_ask : may_enter).open();
     l.run();
-    wait_running(l, [&] { return !asking.empty() && !entering.empty(); });
+    wait_running(l, [&] { return known == 2; });
     const std::string& refused = asks_last ? asking : entering;
     CAPTURE(refused);
     CHECK(refused.find("would never end: ") != std::string::npos);
@@ -876,6 +880,7 @@ TEST_CASE("a cycle that a device execution closes is found") {
   critical_section a(on_host("a"));
   critical_section b(on_host("b"));
   std::string got[2];
+  std::atomic<int> known{0};  // as above: they go on anywhere
   const auto cross = [&](critical_section& mine, critical_section& other, int i) -> task<> {
     const section_guard g = co_await mine.lock();
     co_await may_enter;
@@ -886,13 +891,14 @@ TEST_CASE("a cycle that a device execution closes is found") {
     } catch (const deadlock_error& e) {
       got[i] = e.what();
     }
+    ++known;
   };
   async_scope scope({.executor = l});
   scope.spawn(cross(a, b, 0));
   scope.spawn(cross(b, a, 1));
   l.run();
   may_enter.open();
-  wait_running(l, [&] { return !got[0].empty() && !got[1].empty(); });
+  wait_running(l, [&] { return known == 2; });
   CHECK(got[0] == "ran");
   CAPTURE(got[1]);
   CHECK(got[1].find("would never end: a (") != std::string::npos);
