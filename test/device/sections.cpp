@@ -77,6 +77,24 @@ void wait_running(support::loop& l, Predicate is_so) {
   }
 }
 
+// Who waits for the submission goes on because of `cause`, and not before.
+template <class Handle, class F>
+void check_told_by(Handle& handle, F cause) {
+  support::loop l;
+  bool over = false;
+  const auto asks = [&]() -> task<> {
+    co_await handle.submitted();
+    over = true;
+  };
+  async_scope scope({.executor = l});
+  scope.spawn(asks());
+  l.run();
+  CHECK_FALSE(over);
+  cause();
+  wait_running(l, [&] { return over; });
+  sync_wait(scope.join());
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("device sections");
@@ -537,20 +555,8 @@ TEST_CASE("submitted: ends also if nothing is ever submitted") {
     critical_section cs({.name = "s", .place = device::cuda(77)});
     section_guard busy = support::hold(cs);
     auto handle = cs.submit([](stream&) {});
-    support::loop l;
-    bool over = false;
-    const auto asks = [&]() -> task<> {
-      co_await handle.submitted();
-      over = true;
-    };
-    async_scope scope({.executor = l});
-    scope.spawn(asks());
-    l.run();
-    CHECK_FALSE(over);
-    busy.unlock();
-    wait_running(l, [&] { return over; });
+    check_told_by(handle, [&] { busy.unlock(); });
     CHECK_THROWS_AS(sync_wait(handle), device_error);
-    sync_wait(scope.join());
   }
   SUBCASE("it is withdrawn in line") {
     critical_section cs(on_host());
@@ -558,21 +564,9 @@ TEST_CASE("submitted: ends also if nothing is ever submitted") {
     std::stop_source stop;
     const std::stop_token token = stop.get_token();
     auto handle = cs.submit([](stream&) {}, {.stop = token});
-    support::loop l;
-    bool over = false;
-    const auto asks = [&]() -> task<> {
-      co_await handle.submitted();
-      over = true;
-    };
-    async_scope scope({.executor = l});
-    scope.spawn(asks());
-    l.run();
-    CHECK_FALSE(over);
-    stop.request_stop();
-    wait_running(l, [&] { return over; });
+    check_told_by(handle, [&] { stop.request_stop(); });
     CHECK_THROWS_AS(sync_wait(handle), operation_cancelled);
     busy.unlock();
-    sync_wait(scope.join());
   }
   SUBCASE("it is refused") {
     critical_section cs(on_host());
