@@ -30,7 +30,7 @@ class device_buffer {
 
  public:
   device_buffer(stream& s, std::size_t n)
-      : lane_(stream_access::lane_of(s)),
+      : lane_(detail::stream_access::lane_of(s)),
         identity_(std::make_unique<detail::resource_identity>("device_buffer", s.where())),
         size_(n) {
     if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
@@ -42,11 +42,11 @@ class device_buffer {
         data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)) {}
   device_buffer& operator=(device_buffer&& other) noexcept {
-    device_buffer old(std::move(*this));
-    lane_ = other.lane_;
-    identity_ = std::move(other.identity_);
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
+    device_buffer taken(std::move(other));
+    std::swap(lane_, taken.lane_);
+    std::swap(identity_, taken.identity_);
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
     return *this;
   }
   ~device_buffer() {

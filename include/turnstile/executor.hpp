@@ -14,6 +14,9 @@
 namespace turnstile {
 
 struct job;
+namespace detail {
+struct job_access;
+}
 
 /// Something that runs jobs: `post(job&)` without exceptions. Optionally also
 /// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`.
@@ -57,7 +60,7 @@ class TURNSTILE_VISIBLE executor_ref {
   void post(job* first, job* last, std::size_t n) const noexcept;
 
  private:
-  friend struct job_access;
+  friend struct detail::job_access;
 
   // The same for one object, whoever refers to it, unless that would take one job after the other.
   template <class E>
@@ -112,22 +115,26 @@ struct job {
 
  private:
   friend class executor_ref;
-  friend struct job_access;
+  friend struct detail::job_access;
 };
 
-/// For the library: the private side of a job.
+namespace detail {
+
+// The private side of a job.
 struct job_access {
   static executor_ref home(const job& j) noexcept { return j.home_; }
   static void set_home(job& j, executor_ref e) noexcept { j.home_ = e; }
-  /// That executor, if it is an E; else null.
+  // That executor, if it is an E; else null.
   template <class E>
   static E* home_as(const job& j) noexcept {
     return j.home_.calls_ == &executor_ref::calls_of<E> ? static_cast<E*>(j.home_.object_)
                                                         : nullptr;
   }
-  /// Does the work in the caller's surroundings, without changing what the thread runs on.
+  // Does the work in the caller's surroundings, without changing what the thread runs on.
   static void work_here(job& j) noexcept { j.work_(j); }
 };
+
+}  // namespace detail
 
 template <class E>
 void executor_ref::post_chain(void* e, job* first, job* last, std::size_t n) noexcept {

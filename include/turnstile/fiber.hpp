@@ -30,7 +30,8 @@ class fiber_share {
   explicit fiber_share(fiber_result<R>* f) noexcept : fiber_(f) {}
   fiber_share(fiber_share&& other) noexcept : fiber_(std::exchange(other.fiber_, nullptr)) {}
   fiber_share& operator=(fiber_share&& other) noexcept {
-    std::swap(fiber_, other.fiber_);
+    fiber_share taken(std::move(other));
+    std::swap(fiber_, taken.fiber_);
     return *this;
   }
   ~fiber_share() {

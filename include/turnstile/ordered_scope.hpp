@@ -18,15 +18,8 @@
 namespace turnstile {
 namespace detail {
 
-// What a variable is known by.
-inline const void* identity_of(const resource& r) noexcept { return &r; }
 template <class T>
-const void* identity_of(const variable<T>& v) noexcept {
-  return &v;
-}
-
-template <class T>
-concept has_identity = requires(const T& thing) { identity_of(thing); };
+concept has_identity = std::convertible_to<const T&, resource_ref>;
 
 }  // namespace detail
 
@@ -52,16 +45,19 @@ class access_list {
   std::vector<detail::access> all_;
 };
 
-/// The body reads these: resources, variables and device buffers, which have to outlive it.
+/// The body reads these: resources, variables, device buffers and what `resource_of` refers to,
+/// which have to outlive it.
 template <detail::has_identity... T>
 access_list reads(const T&... things) {
-  return access_list(std::vector<detail::access>{{detail::identity_of(things), false}...});
+  return access_list(
+      std::vector<detail::access>{{detail::identity_of(resource_ref(things)), false}...});
 }
 
 /// The body writes these, and may read them. As reads.
 template <detail::has_identity... T>
 access_list writes(const T&... things) {
-  return access_list(std::vector<detail::access>{{detail::identity_of(things), true}...});
+  return access_list(
+      std::vector<detail::access>{{detail::identity_of(resource_ref(things)), true}...});
 }
 
 /// Runs bodies as if one after the other, in the order in which they were added, and in parallel

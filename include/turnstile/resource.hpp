@@ -17,8 +17,14 @@
 
 namespace turnstile {
 
+class resource_ref;
 template <class T>
 class device_buffer;
+
+namespace detail {
+// The same for all that refer to one thing.
+const void* identity_of(const resource_ref& r) noexcept;
+}  // namespace detail
 
 /// An identity that sits beside the data it stands for, for `execute_options::uses`.
 ///
@@ -53,6 +59,7 @@ class resource_ref {
  private:
   friend class resource_list;
   friend struct detail::claims_book;
+  friend const void* detail::identity_of(const resource_ref& r) noexcept;
   template <class T>
   friend resource_ref resource_of(const T& object);
 
@@ -64,6 +71,8 @@ class resource_ref {
 };
 
 static_assert(std::is_trivially_copyable_v<resource_ref>);
+
+inline const void* detail::identity_of(const resource_ref& r) noexcept { return r.thing_; }
 
 /// The identity of an address: for data that has no `resource` beside it. Objects that begin at one
 /// address are one. What has an identity of its own keeps that.

@@ -18,6 +18,10 @@
 
 namespace turnstile {
 
+namespace detail {
+struct stream_access;
+}
+
 /// A place in the order of a stream: what was given to it before. One that is made by default is
 /// reached.
 ///
@@ -112,7 +116,7 @@ class stream {
   auto completion() noexcept { return detail::completion_awaiter(lane_); }
 
  private:
-  friend struct stream_access;
+  friend struct detail::stream_access;
 
   template <class F>
   struct work final : detail::lane_work {
@@ -127,10 +131,14 @@ class stream {
   detail::lane_ref lane_;
 };
 
-/// For the library: the private side of a stream.
+namespace detail {
+
+// The private side of a stream.
 struct stream_access {
   static detail::lane_ref lane_of(const stream& s) noexcept { return s.lane_; }
   static stream on(detail::lane_ref l) noexcept { return stream(std::move(l)); }
 };
+
+}  // namespace detail
 
 }  // namespace turnstile

@@ -682,6 +682,19 @@ TEST_SUITE("device") {
     });
   }
 
+  TEST_CASE("device_buffer: assigned to itself it keeps what it has") {
+    on_each_device([](const device_under_test& d) {
+      stream s = d.make_stream();
+      device_buffer<int> b(s, 10);
+      const int* const before = b.data();
+      device_buffer<int>& same = b;
+      b = std::move(same);
+      CHECK(b.data() == before);
+      CHECK(b.size() == 10);
+      sync_wait(s.completion());
+    });
+  }
+
   TEST_CASE("device_buffer: copies there and back") {
     on_each_device([](const device_under_test& d) {
       stream s = d.make_stream();

@@ -98,7 +98,7 @@ task<> round_of(heard& all, critical_section& cs, stream& a, stream& b) {
   event between;
   tries(all, [&] { between = a.record(); });
   tries(all, [&] { b.wait(between); });
-  const detail::lane_ref lane = stream_access::lane_of(b);
+  const detail::lane_ref lane = detail::stream_access::lane_of(b);
   detail::lane::submitted body;
   int error_before = 0;
   if (tries(all, [&] { error_before = lane->begin_submission(); })) {
@@ -128,7 +128,7 @@ std::optional<stream> made(heard& all, device where) {
 
 std::optional<stream> adopted(heard& all, CUstream_st* handle) {
   std::optional<stream> s;
-  tries(all, [&] { s.emplace(stream_access::on(detail::adopt_gpu_stream(handle))); });
+  tries(all, [&] { s.emplace(detail::stream_access::on(detail::adopt_gpu_stream(handle))); });
   return s;
 }
 

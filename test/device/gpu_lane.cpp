@@ -34,7 +34,7 @@ using support::loop;
 
 namespace {
 
-detail::lane_ref lane_of(const stream& s) { return stream_access::lane_of(s); }
+detail::lane_ref lane_of(const stream& s) { return detail::stream_access::lane_of(s); }
 
 // A table whose device cannot be used, and why.
 gpu_api that_says(int version, int code) {
@@ -559,7 +559,8 @@ TEST_SUITE("device") {
     fake::fail(fake::call::stream_create, 1, 9);
     CHECK_THROWS_AS(stream(device::cuda(0)), device_error);
     fake::fail(fake::call::stream_get_device, 1, 9);
-    CHECK_THROWS_AS(stream_access::on(detail::adopt_gpu_stream(s.native_handle())), device_error);
+    CHECK_THROWS_AS(detail::stream_access::on(detail::adopt_gpu_stream(s.native_handle())),
+                    device_error);
     before = l->begin_submission();
     fake::launch(s.native_handle(), [] {}, 9);
     CHECK(l->end_submission(before).error != nullptr);
@@ -605,7 +606,7 @@ TEST_SUITE("device") {
     const gpus g;
     CUstream_st* const somebodys = fake::new_stream(1);
     {
-      const stream s = stream_access::on(detail::adopt_gpu_stream(somebodys));
+      const stream s = detail::stream_access::on(detail::adopt_gpu_stream(somebodys));
     }
     const bool is_known = detail::device_of_address.load(detail::relaxed) != nullptr;
     CHECK(is_known);
@@ -698,7 +699,7 @@ TEST_SUITE("device") {
     const gpus g;
     CUstream_st* const handle = fake::new_stream(1);
     {
-      stream s = stream_access::on(detail::adopt_gpu_stream(handle));
+      stream s = detail::stream_access::on(detail::adopt_gpu_stream(handle));
       CHECK(s.where() == device::cuda(1));
       CHECK(s.native_handle() == handle);
       const event e = s.record();
@@ -715,7 +716,7 @@ TEST_SUITE("device") {
     const gpus g;
     CUstream_st* const handle = fake::new_stream(1);
     {
-      stream s = stream_access::on(detail::adopt_gpu_stream(handle));
+      stream s = detail::stream_access::on(detail::adopt_gpu_stream(handle));
       int from = 1;
       int to = 0;
       s.copy(&to, &from, sizeof to);

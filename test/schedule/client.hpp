@@ -118,7 +118,7 @@ class client : public inbox {
     void start(turnstile::task<> t, client& home) {
       work = turnstile::detail::make_branch<turnstile::task<>>(std::move(t));
       work.prepare(*this, nullptr);
-      turnstile::job_access::set_home(*this, home);
+      turnstile::detail::job_access::set_home(*this, home);
       run();
     }
     static void go(turnstile::job& j) noexcept { static_cast<root&>(j).work.run(); }

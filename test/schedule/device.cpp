@@ -94,7 +94,7 @@ struct gpu {
   explicit gpu(std::exception_ptr error = nullptr) : lane(new by_thread(std::move(error))) {}
 
   by_thread* const lane;
-  stream s = stream_access::on(detail::lane_ref(lane));
+  stream s = detail::stream_access::on(detail::lane_ref(lane));
 };
 
 constexpr section_options small{.place = device::host(), .ring_capacity = 1};

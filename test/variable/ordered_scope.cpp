@@ -93,6 +93,22 @@ TEST_SUITE("variable") {
     sync_wait(s.join());
   }
 
+  TEST_CASE("ordered_scope: a buffer of a device, and an object without an identity of its own") {
+    stream at(device::host());
+    const device_buffer<int> buffer(at, 1);
+    const int plain = 0;
+    gate g;
+    std::string log;
+    ordered_scope s;
+    s.add(writes(buffer, resource_of(plain)), wait_at(g, log, 'w'));
+    s.add(reads(buffer), note(log, 'b'));
+    s.add(reads(resource_of(plain)), note(log, 'p'));
+    CHECK(log == "w");
+    g.open();
+    CHECK(log == "wbp");
+    sync_wait(s.join());
+  }
+
   TEST_CASE("ordered_scope: bodies that share nothing do not wait for each other") {
     variable<int> a(0);
     variable<std::string> b("");

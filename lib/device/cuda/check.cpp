@@ -10,7 +10,7 @@
 
 namespace turnstile {
 
-stream adopt(cudaStream_t s) { return stream_access::on(detail::adopt_gpu_stream(s)); }
+stream adopt(cudaStream_t s) { return detail::stream_access::on(detail::adopt_gpu_stream(s)); }
 
 void check(cudaError_t error) {
   if (error == cudaSuccess) return;
