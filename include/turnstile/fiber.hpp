@@ -135,7 +135,7 @@ inline bool in_fiber() noexcept { return detail::here().fiber != nullptr; }
 template <detail::awaitable A>
 decltype(auto) await(A&& a) {
   detail::fiber_core& f = detail::fiber_core::running();
-  return detail::fiber_wait<detail::awaiter_of<A>>(std::forward<A>(a)).await(f);
+  return detail::fiber_wait<A>(std::forward<A>(a)).await(f);
 }
 
 }  // namespace turnstile

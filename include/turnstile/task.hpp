@@ -62,8 +62,8 @@ class task_promise_base : public coroutine_promise {
   template <class P>
   std::coroutine_handle<> start(std::coroutine_handle<> self,
                                 std::coroutine_handle<P> continuation) {
+    start_on(chain_for(continuation));  // may throw, and then the task has not been awaited
     continuation_ = continuation;
-    start_on(chain_for(continuation));
     return go_to(continuation, self);
   }
 

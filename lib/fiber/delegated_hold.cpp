@@ -42,7 +42,7 @@ delegated_hold::delegated_hold(delegated_mutex& mutex, section_core& section,
                                const std::source_location& where, delegated_hold* outer)
     : section_request(section, default_execution, where), mutex_(&mutex), outer_(outer) {}
 
-void delegated_hold::acquire(fiber_core& f) { fiber_wait<beginning&&>(beginning{*this}).await(f); }
+void delegated_hold::acquire(fiber_core& f) { fiber_wait<beginning>(beginning{*this}).await(f); }
 
 void delegated_hold::acquired(section_core::place line) noexcept {
   phase_ = phase::awaited;
@@ -53,12 +53,12 @@ void delegated_hold::acquired(section_core::place line) noexcept {
 void delegated_hold::release(fiber_core& f) noexcept {
   let_go();
   if (is_body_) {
-    fiber_wait<ending&&>(ending{*this}).await(f);
+    fiber_wait<ending>(ending{*this}).await(f);
     return;
   }
   if (section_->timed()) section_->end_time();
   section_->leave_tried(line_);
-  if (turn_is_over()) fiber_wait<yield_awaiter&&>(yield()).await(f);
+  if (turn_is_over()) fiber_wait<yield_awaiter>(yield()).await(f);
 }
 
 bool delegated_hold::is_owned_at_once() {

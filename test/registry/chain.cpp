@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
@@ -38,7 +39,39 @@ lazy enter_lazily(critical_section& cs) {
   co_await cs.execute([] {});
 }
 
+lazy lock_lazily(critical_section& cs, section_guard& into) { into = co_await cs.lock(); }
+
 task<> nothing() { co_return; }
+
+// A scheduler of somebody's: the one that waits here goes on when another one does, in its stead.
+struct turns {
+  struct parked {
+    turns& at;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) const noexcept { at.next = h; }
+    void await_resume() const noexcept {}
+  };
+  struct given_to_next {
+    turns& at;
+    bool await_ready() const noexcept { return false; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) const noexcept {
+      at.last = h;
+      return std::exchange(at.next, {});
+    }
+    void await_resume() const noexcept {}
+  };
+
+  parked park() noexcept { return {*this}; }
+  given_to_next give() noexcept { return {*this}; }
+
+  std::coroutine_handle<> next;
+  std::coroutine_handle<> last;
+};
+
+foreign enter_when_its_turn_comes(critical_section& cs, turns& at) {
+  co_await at.park();
+  co_await cs.execute([] {});
+}
 
 // Goes on within the call that suspends.
 struct at_once {
@@ -340,6 +373,66 @@ TEST_SUITE("registry") {
     async_scope on_pool({.executor = pool});
     on_pool.spawn(enter_what_it_holds());
     sync_wait(on_pool.join());
+  }
+
+  TEST_CASE("chain: whoever a scheduler goes on with is no part of the chain that waits there") {
+    for (const bool resumed_with_it : {false, true}) {
+      critical_section cs{"a"};
+      turns at;
+      const foreign other = enter_when_its_turn_comes(cs, at);
+      const auto hold_and_wait = [&]() -> task<> {
+        section_guard held = co_await cs.lock();
+        if (resumed_with_it) co_await yield();
+        co_await at.give();
+        held.unlock();
+      };
+      loop on;
+      async_scope scope({.executor = on});
+      static_cast<void>(scope.stop_token());  // it is stoppable from now on
+      scope.spawn(hold_and_wait());
+      on.run();
+      scope.request_stop();
+      CHECK(cs.statistics().waiters == 1);
+      at.last.resume();
+      on.run();
+      sync_wait(scope.join());
+      CHECK(other.done());
+      CHECK_NOTHROW(other.rethrow());
+    }
+  }
+
+  TEST_CASE("chain: a guard from a lazy coroutine of another library belongs to what awaited it") {
+    critical_section cs{"a"};
+    const auto enter_with_it = [&cs]() -> task<> {
+      section_guard held;
+      co_await lock_lazily(cs, held);
+      CHECK_THROWS_AS(co_await cs.execute([] {}), reentry_error);
+      held.unlock();
+      co_await cs.execute([] {});
+    };
+    sync_wait(enter_with_it());
+    thread_pool pool(1);
+    sync_wait(schedule_on(pool, enter_with_it()));
+    critical_section other{"b"};
+    sync_wait(other.execute(enter_with_it));
+    section_guard of_this_thread;
+    sync_wait(lock_lazily(cs, of_this_thread));
+    CHECK_THROWS_AS(sync_wait(cs.execute([] {})), reentry_error);
+    of_this_thread.unlock();
+    sync_wait(cs.execute([] {}));
+  }
+
+  TEST_CASE(
+      "chain: a thread that ends with the frame of a guard that it gave away gives that back") {
+    thread_pool pool(1);
+    critical_section cs;
+    section_guard given;
+    std::thread([&] {
+      const auto lock = [&cs]() -> task<section_guard> { co_return co_await cs.lock(); };
+      given = sync_wait(schedule_on(pool, lock()));
+    }).join();
+    std::thread([&] { given.unlock(); }).join();
+    sync_wait(cs.execute([] {}));  // the frame itself is the leak sanitizer's to find
   }
 
   TEST_CASE("chain: a coroutine of another library that awaits a fork holds what it held before") {

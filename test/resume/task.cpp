@@ -8,6 +8,7 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <coroutine>
 #include <doctest/doctest.h>
 #include <memory>
 #include <optional>
@@ -29,6 +30,43 @@ namespace {
 constexpr std::size_t shallow = 64 * 1024;
 
 task<int> number(int n) { co_return n; }
+
+// Goes on within the call that suspends, which then looks at something.
+struct resumed_by_itself {
+  const bool& look_at;
+  bool& seen;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) const {
+    const bool& it = look_at;
+    bool& into = seen;
+    h.resume();
+    into = it;
+  }
+  void await_resume() const noexcept {}
+};
+
+// Lets its exception out of whatever resumed it.
+struct throws_out {
+  struct promise_type {
+    throws_out get_return_object() noexcept {
+      return {std::coroutine_handle<promise_type>::from_promise(*this)};
+    }
+    std::suspend_always initial_suspend() const noexcept { return {}; }
+    std::suspend_always final_suspend() const noexcept { return {}; }
+    void return_void() const noexcept {}
+    [[noreturn]] void unhandled_exception() const { throw; }
+  };
+  bool await_ready() const noexcept { return false; }
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<>) const noexcept { return handle; }
+  void await_resume() const noexcept {}
+
+  std::coroutine_handle<promise_type> handle;
+};
+
+throws_out thrown_out() {
+  throw std::runtime_error("out of resume");
+  co_return;
+}
 
 task<> set(bool& started) {
   started = true;
@@ -218,6 +256,29 @@ TEST_SUITE("resume") {
     }(got, ended_inside));
     CHECK(ended_inside);
     CHECK(got == 4);
+  }
+
+  TEST_CASE("task: one that its own awaiter resumes gets as far there as it can") {
+    gate g;
+    bool ran = false;
+    bool had_run = false;
+    async_scope scope;
+    scope.spawn([](gate& end, bool& on, bool& seen) -> task<> {
+      co_await resumed_by_itself{on, seen};
+      co_await set(on);
+      co_await end;
+    }(g, ran, had_run));
+    CHECK(had_run);
+    g.open();
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("task: what another library's coroutine throws out of its resumption arrives there") {
+    const throws_out bad = thrown_out();
+    const auto await_it = [&bad]() -> task<> { co_await throws_out(bad); };
+    CHECK_THROWS_WITH(sync_wait(await_it()), "out of resume");
+    bad.handle.destroy();
+    CHECK(sync_wait(number(3)) == 3);
   }
 
   TEST_CASE("task: 100,000 nested awaits do not grow the stack") {

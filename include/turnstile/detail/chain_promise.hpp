@@ -41,7 +41,12 @@ class chain_promise {
   // The coroutine runs on this thread from here on.
   void enter() noexcept {
     alone_ = here().chain == chain_;
-    outer_ = std::exchange(here().chain, std::exchange(chain_, nullptr));
+    if (!alone_ && here().resumed == this && left_holds_here()) [[unlikely]] {
+      alone_ = true;
+      outer_ = std::exchange(chain_, nullptr);
+    } else {
+      outer_ = std::exchange(here().chain, std::exchange(chain_, nullptr));
+    }
   }
 
   // It ends here. What it still holds can be had from take_left.
@@ -78,6 +83,14 @@ class chain_promise {
     return share(base_);
   }
 
+  // Another library's coroutine ran in its stead and left nothing but guards on top of its chain:
+  // it has them now.
+  TURNSTILE_COLD bool left_holds_here() const noexcept {
+    const chain_frame* top = here().chain;
+    while (top != chain_ && top != nullptr && is_hold(top)) top = top->parent;
+    return top == chain_;
+  }
+
   chain_frame* chain_ = nullptr;  // while suspended; owned share
   chain_frame* outer_ = nullptr;  // while running: what the thread had
   chain_frame* left_ = nullptr;   // after the end: guards not yet unlocked
@@ -85,9 +98,15 @@ class chain_promise {
   bool alone_ = false;            // what the thread had is the coroutine's own chain
 };
 
+// A coroutine's type, as far as that can be told: who awaits it lets it begin.
+template <class T>
+concept coroutine_type =
+    requires { typename std::coroutine_traits<std::remove_cvref_t<T>>::promise_type; };
+
 // Adds the chain's coming and going to an awaiter, which it asks at once whether it is ready. A is
-// the awaiter or a reference to it.
-template <class A>
+// the awaiter or a reference to it; what it transfers to is part of the chain if it is of a
+// coroutine type.
+template <class A, bool of_coroutine>
 class tracked;
 
 // Whether an awaiter is ready is asked like this, unless it has to be in other surroundings.
@@ -98,8 +117,8 @@ struct ask_here {
   }
 };
 
-template <class A>
-class tracked<A&> {
+template <class A, bool of_coroutine>
+class tracked<A&, of_coroutine> {
  public:
   template <class Ask>
   tracked(A& awaiter, const Ask& is_ready) {
@@ -141,12 +160,13 @@ class tracked<A&> {
         }
         return suspended;
       } else {
-        transfer_scope after{h};
+        transfer_scope after{h, now};
         const std::coroutine_handle<> next = awaiter_->await_suspend(h);  // the frame may be gone
-        if (now.leaves_its_chain(&p)) {
-          drop(outer);
-        } else {
+        if (!now.leaves_the_library(of_coroutine ? &p : nullptr)) {
           chain_promise::give_back(outer);
+        } else {
+          drop(outer);
+          if constexpr (!of_coroutine) chain_promise::give_back(nullptr);
         }
         after.run();
         return next;
@@ -181,11 +201,11 @@ class tracked<A&> {
   chain_promise* away_;  // of the coroutine, if it was suspended
 };
 
-template <class A>
-class tracked<A&&> : public tracked<A&> {
+template <class A, bool of_coroutine>
+class tracked<A&&, of_coroutine> : public tracked<A&, of_coroutine> {
  public:
   template <class Ask>
-  tracked(A&& awaiter, const Ask& is_ready) : tracked<A&>(awaiter, is_ready) {}
+  tracked(A&& awaiter, const Ask& is_ready) : tracked<A&, of_coroutine>(awaiter, is_ready) {}
 };
 
 template <class A>
@@ -193,21 +213,24 @@ struct kept_awaiter {
   A awaiter;
 };
 
-template <class A>
-class tracked : kept_awaiter<A>, public tracked<A&> {
+template <class A, bool of_coroutine>
+class tracked : kept_awaiter<A>, public tracked<A&, of_coroutine> {
  public:
   template <class T, class Ask>
   tracked(T&& t, const Ask& is_ready)
       : kept_awaiter<A>{detail::get_awaiter(std::forward<T>(t))},
-        tracked<A&>(kept_awaiter<A>::awaiter, is_ready) {}
+        tracked<A&, of_coroutine>(kept_awaiter<A>::awaiter, is_ready) {}
 };
 
+template <awaitable T>
+using tracked_awaiter_of = tracked<awaiter_of<T>, coroutine_type<T>>;
+
 template <awaitable T, class Ask = ask_here>
-tracked<awaiter_of<T>> track(T&& t, const Ask& is_ready = {}) {
+tracked_awaiter_of<T> track(T&& t, const Ask& is_ready = {}) {
   if constexpr (std::is_reference_v<awaiter_of<T>>) {
-    return tracked<awaiter_of<T>>(detail::get_awaiter(std::forward<T>(t)), is_ready);
+    return tracked_awaiter_of<T>(detail::get_awaiter(std::forward<T>(t)), is_ready);
   } else {
-    return tracked<awaiter_of<T>>(std::forward<T>(t), is_ready);
+    return tracked_awaiter_of<T>(std::forward<T>(t), is_ready);
   }
 }
 
@@ -224,7 +247,7 @@ class coroutine_promise : public chain_promise, public recycled {
   begin initial_suspend() noexcept { return {*this}; }
 
   template <awaitable T>
-  tracked<awaiter_of<T>> await_transform(T&& t) {
+  tracked_awaiter_of<T> await_transform(T&& t) {
     return detail::track(std::forward<T>(t));
   }
 };

@@ -174,7 +174,7 @@ class fiber_core::promise : public coroutine_promise {
 };
 
 // One await of a fiber, on its stack.
-template <class Awaiter>
+template <awaitable T>
 class fiber_wait {
  public:
   template <class A>
@@ -215,7 +215,7 @@ class fiber_wait {
     return h.promise().go_on(h);
   }
 
-  tracked<Awaiter> awaiter_;
+  tracked_awaiter_of<T> awaiter_;
   std::exception_ptr error_;
 };
 

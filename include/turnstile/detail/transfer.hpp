@@ -5,10 +5,11 @@
 // resumed the first one instead, so chains of any length run in constant stack in every build.
 //
 // Whoever resumes a coroutine in the library puts the thread's chain right when that suspends. So
-// one that transfers to another library's coroutine may leave its own chain there, which that one
-// then has. But only if the library's resumption stands behind it directly, and not somebody's own
-// code, which would go on with a chain that is not its own. thread_state::resumed says what it
-// stands behind:
+// one that awaits another library's coroutine, and transfers to it, may leave its own chain there,
+// which that one then has. But only if the library's resumption stands behind it directly, and not
+// somebody's own code, which would go on with a chain that is not its own. What it transfers to
+// otherwise, as a scheduler's awaiter does, has nothing to do with it and finds an empty chain.
+// thread_state::resumed says what it stands behind:
 //
 //   the address of a coroutine that runs
 //   that address and 1 while its await_suspend is called, in which somebody may resume it as well
@@ -45,11 +46,11 @@ class relay {
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
 
-  void run(std::coroutine_handle<> h) noexcept {
+  void run(std::coroutine_handle<> h) {
     resume(h);
     run_waiting();
   }
-  void run_waiting() noexcept {
+  void run_waiting() {
     while (first_ != nullptr) {
       const std::coroutine_handle<> to = first_->to;
       first_ = first_->next;
@@ -58,8 +59,9 @@ class relay {
   }
 
   // Only a coroutine that this loop stands behind will return to it soon. Others were resumed by
-  // somebody's own code, which may wait for what the transfer leads to.
-  bool stands_behind(std::coroutine_handle<> h) const noexcept { return running_ == h.address(); }
+  // somebody's own code, which may wait for what the transfer leads to: also one that its own
+  // awaiter resumes, within the loop's resumption.
+  bool stands_behind(std::coroutine_handle<> h) const noexcept;
 
   void push(transfer_node& n) noexcept {
     n.next = first_;
@@ -67,7 +69,8 @@ class relay {
   }
 
  private:
-  void resume(std::coroutine_handle<> h) noexcept {
+  void resume(std::coroutine_handle<> h) {
+    takes_one_transfer_ = false;
     running_ = h.address();
     here().resumed = h.address();
     h.resume();
@@ -76,6 +79,7 @@ class relay {
   relay* outer_;
   void* running_;
   transfer_node* first_ = nullptr;
+  bool takes_one_transfer_ = true;  // made for that, within an await_suspend
 };
 
 // Puts it back, also if another library's coroutine throws out of its resumption.
@@ -108,6 +112,12 @@ inline const void* in_await(std::coroutine_handle<> h) noexcept {
   return static_cast<const char*>(h.address()) + 1;
 }
 
+inline bool relay::stands_behind(std::coroutine_handle<> h) const noexcept {
+  if (running_ != h.address()) return false;
+  const void* const resumed = here().resumed;
+  return takes_one_transfer_ || resumed == h.address() || resumed == in_await(h);
+}
+
 // While the await_suspend of a coroutine is called, or its end told. `self` stands for it.
 class suspending {
  public:
@@ -121,18 +131,20 @@ class suspending {
     if (is_known_) here().resumed = nullptr;
   }
 
+  bool is_known() const noexcept { return is_known_; }
+
   void goes_on() noexcept { here().resumed = is_known_ ? from_.address() : before_; }
   void waits() noexcept { here().resumed = is_known_ ? nullptr : before_; }
 
   // True: it does not transfer to a coroutine of the library's, and the library stands behind it,
-  // and behind `self` from now on.
-  [[nodiscard]] bool leaves_its_chain(const void* self) noexcept {
+  // and behind `instead` from now on.
+  [[nodiscard]] bool leaves_the_library(const void* instead) noexcept {
     if (!is_known_) {
       here().resumed = before_;
       return false;
     }
     if (here().resumed != in_await(from_)) return false;
-    here().resumed = self;
+    here().resumed = instead;
     return true;
   }
 
@@ -147,14 +159,13 @@ class suspending {
 class transfer_scope {
  public:
 #if TURNSTILE_TAIL_TRANSFER
-  explicit transfer_scope(std::coroutine_handle<>) noexcept {}
+  transfer_scope(std::coroutine_handle<>, const suspending&) noexcept {}
   void run() noexcept {}
 #else
-  explicit transfer_scope(std::coroutine_handle<> h) noexcept {
-    const relay* const r = here().transfers;
-    if (r == nullptr || !r->stands_behind(h)) waiting_.emplace(h);
+  transfer_scope(std::coroutine_handle<> h, const suspending& now) noexcept {
+    if (!now.is_known()) waiting_.emplace(h);
   }
-  void run() noexcept {
+  void run() {
     if (!waiting_) return;
     const resumed_before before;
     const chain_scope as{share(here().chain)};
