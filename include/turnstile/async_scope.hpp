@@ -9,6 +9,7 @@
 
 #include <source_location>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 
 namespace turnstile {

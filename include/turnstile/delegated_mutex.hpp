@@ -7,6 +7,7 @@
 #include <turnstile/section_guard.hpp>
 
 #include <source_location>
+#include <string_view>
 
 namespace turnstile {
 

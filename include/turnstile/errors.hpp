@@ -6,6 +6,7 @@
 #include <turnstile/device.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <source_location>
 #include <span>

@@ -4,6 +4,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
 
+#include <coroutine>
 #include <cstdint>
 #include <utility>
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <source_location>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace turnstile {

@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <coroutine>
+#include <exception>
 #include <utility>
 
 namespace turnstile {

@@ -16,6 +16,7 @@
 #include <ranges>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>

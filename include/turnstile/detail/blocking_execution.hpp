@@ -5,6 +5,7 @@
 #include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/execution.hpp>
 
+#include <source_location>
 #include <utility>
 
 namespace turnstile::detail {

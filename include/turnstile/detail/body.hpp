@@ -6,6 +6,9 @@
 #include <turnstile/detail/section_core.hpp>
 
 #include <concepts>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <type_traits>
 #include <utility>

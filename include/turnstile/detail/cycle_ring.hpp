@@ -20,6 +20,7 @@
 
 #include <turnstile/detail/ticket_ring.hpp>
 
+#include <cstddef>
 #include <memory>
 
 namespace turnstile::detail {

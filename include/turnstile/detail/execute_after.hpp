@@ -11,10 +11,12 @@
 #include <turnstile/when_all.hpp>
 
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <optional>
 #include <source_location>
+#include <stop_token>
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -5,6 +5,7 @@
 #include <turnstile/detail/execution.hpp>
 
 #include <coroutine>
+#include <source_location>
 #include <utility>
 
 namespace turnstile::detail {

@@ -9,8 +9,10 @@
 #include <turnstile/execute_options.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <source_location>
+#include <type_traits>
 #include <utility>
 
 namespace turnstile::detail {

@@ -40,6 +40,9 @@
 
 #include <turnstile/detail/ticket_ring.hpp>
 
+#include <cstddef>
+#include <cstdint>
+
 namespace turnstile::detail {
 
 class inbox_ring {

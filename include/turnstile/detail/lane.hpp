@@ -8,6 +8,7 @@
 #include <turnstile/device.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 

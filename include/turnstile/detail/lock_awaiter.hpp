@@ -7,6 +7,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <source_location>
 #include <tuple>
 #include <utility>
 

@@ -4,6 +4,7 @@
 #include <turnstile/detail/section_request.hpp>
 
 #include <exception>
+#include <utility>
 
 namespace turnstile::detail {
 

@@ -51,6 +51,8 @@
 #include <turnstile/detail/ticket_ring.hpp>
 #endif
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>

@@ -12,8 +12,12 @@
 #include <turnstile/execute_options.hpp>
 
 #include <coroutine>
+#include <cstdint>
+#include <exception>
 #include <memory>
+#include <new>
 #include <source_location>
+#include <string>
 
 namespace turnstile::detail {
 

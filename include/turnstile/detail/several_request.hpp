@@ -35,6 +35,7 @@
 #include <cstddef>
 #include <exception>
 #include <source_location>
+#include <utility>
 
 namespace turnstile::detail {
 

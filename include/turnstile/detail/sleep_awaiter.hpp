@@ -39,6 +39,7 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 namespace turnstile::detail {
 

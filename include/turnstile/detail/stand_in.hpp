@@ -58,6 +58,7 @@
 #include <turnstile/execute_options.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>

@@ -37,8 +37,10 @@
 #include <exception>
 #include <new>
 #include <source_location>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace turnstile {
