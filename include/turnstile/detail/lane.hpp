@@ -25,7 +25,7 @@ struct lane_work {
   virtual void run() = 0;
 };
 
-// Shared by the stream, and by itself as long as it has work. All members but keep and drop throw
+// Shared by the stream, and by itself as long as it has work. Members that are not noexcept throw
 // device_error if the device is lost or refuses. From any thread; calls of one thread keep their
 // order.
 class lane {

@@ -122,7 +122,8 @@ class section_core : private job {
   // True if bodies may not run on this thread: the section has an executor and this is not it.
   bool bound_elsewhere() const noexcept { return bound() && is_elsewhere(); }
 
-  // What few sections are, in one test: bound to an executor that is not here, or watched.
+  // What few sections are, in one test: bound to an executor that is not here, watched, limited, or
+  // lost with its device.
   TURNSTILE_INLINE bool special() const noexcept {
     const std::uint8_t what = special_.load(relaxed);
     return what != 0 && (what != is_bound || is_elsewhere());
