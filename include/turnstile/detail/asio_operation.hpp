@@ -205,7 +205,7 @@ struct start_asio_operation {
 
  private:
   // A section that is idle, and an execution that nothing more is known of: without an operation,
-  // which makes it 1.3 times as long as a mere asio::post, not 2.8 times. False: it has not run.
+  // which would cost more than the post itself (bench/tried.md). False: it has not run.
   template <class Body, class R>
   static bool runs_at_once(const asio_request& asked, Body& body, result<R>& got) noexcept {
     section_core& section = *asked.section;

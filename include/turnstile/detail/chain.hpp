@@ -35,8 +35,7 @@
 //            and gets what its owner did from there (W1 of ticket_word.hpp)
 //        E3  copy    made under the lock, by one of the chain's threads; no lock in end_frame: all
 //            that was done in the chain comes before the end of what the frame stands for. So the
-//            frame of a body that calls nothing unknown is never stored at all (bench/uncontended,
-//            1.5 ns)
+//            frame of a body that calls nothing unknown is never stored at all (bench/tried.md)
 //
 // Proof  test/schedule (strand: a guard); test/registry, test/fuzz
 #pragma once
@@ -61,7 +60,7 @@ struct held_step;
 // Where an execution was asked for, what it calls itself, and whether what it touches is claimed as
 // exclusive.
 // The name's two words are kept apart: together they would be copied as one vector right after they
-// were written as two words, which the store buffer cannot forward (bench/uncontended, 5 ns).
+// were written as two words, which the store buffer cannot forward (bench/tried.md).
 class site {
  public:
   constexpr site() noexcept : data_(nullptr) {}

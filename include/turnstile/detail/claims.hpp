@@ -92,7 +92,7 @@ class resource_identity {
   struct rest;
 
   // The word, with the section's number, which is not 0, added to it if there is one section.
-  // Nothing is added to that number where it is asked for most: bench/uncontended, 0.5 ns.
+  // Nothing is added to that number where it is asked for most (bench/tried.md).
   enum kind : std::uint64_t {
     none = 0,
     sole_exclusive = 0,

@@ -68,7 +68,7 @@
 //           Who finds it wanted leaves it to who wanted it first: that one takes it, or it has seen
 //           somebody inside, who takes it back. Whoever does finds all in line that came while it
 //           was kept. So of a thousand that wait for a body one makes the system call, and not
-//           each, which was seen to take 8 ms of both cores.
+//           each (bench/tried.md).
 //           If the system stops that thread between the two, the others wait for it as for a
 //           stopped owner.
 //
