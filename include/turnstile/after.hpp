@@ -26,17 +26,17 @@ class [[nodiscard("nothing is waited for until it is passed to execute")]] depen
 
 /// Names what an execution depends on: tasks, execution_handles, any awaitables.
 ///
-/// `co_await section.execute(after(a, b), body)` awaits them all, without holding the section for
-/// it, and then asks for the section: it is then that the request has its place in line and that
-/// re-entry is noticed. `body` is called with their values, after the data of a `synchronized`:
+/// `co_await section.execute(after(a, b), body)` awaits them all, without holding the section
+/// meanwhile, and then asks for the section: only then does the request get its place in line, and
+/// is re-entry noticed. `body` is called with their values, after the data of a `synchronized`:
 /// references as references, values as rvalues (as lvalues, if it cannot be called with rvalues),
 /// nothing for void.
 /// The values live until the execution ends.
 ///
 /// Runs on    the dependencies as in when_all, as part of the awaiting chain
 /// Throws     the first error of a dependency, after all have ended; then nothing was asked for
-/// Cancel     with a token that is stopped already, or a deadline that is past, they are not
-///            awaited either; later on token and deadline withdraw the request
+/// Cancel     if the token is stopped already, or the deadline is past, they are not awaited
+///            either; later on token and deadline withdraw the request
 /// Lifetime   an lvalue is referred to, an rvalue moved; frames are allocated, one for each and one
 ///            more
 template <detail::awaitable... A>

@@ -31,23 +31,24 @@ namespace turnstile {
 /// `use_awaitable` this is how it awaits a section, and how it awaits a turnstile::task, which the
 /// body returns. (Boost 1.81 itself cannot co_await what `deferred` gives if there is a value.)
 ///
+/// Memory     the handler sees what the body wrote
 /// Runs on    the section's executor; without one, here, inside the call, if the section is idle,
-///            else on the thread that is serving it. The call is not part of the chain that makes
-///            it: a body may start an execution in its own section, which then waits for its end
+///            else on the thread that is serving it. The execution is not part of the chain that
+///            starts it: a body may start one in its own section, which runs after that body
 /// Resumes    completes on the token's associated executor, never inside the call, after the
 ///            section was released; that executor has outstanding work until then. `resume_on` is
-///            not asked
-/// Throws     nothing that the request is refused with: errors go to the token. bad_alloc
+///            ignored
+/// Throws     bad_alloc. What refuses the request goes to the token
 /// Cancel     while it waits: by any type of cancellation through the token's slot, by `stop`, at
 ///            `deadline`; it ends with operation_cancelled or deadline_exceeded. A running body is
 ///            never stopped
 /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it and the token's
 ///            handler live in memory of the associated allocator. With a lazy token (`deferred`,
-///            `use_awaitable`) nothing happens until that is started, and `section` has to live
-///            until then.
-///            The executor's context has to outlive the execution: let `run` return by itself, or
-///            close the section, before a context that was stopped ends. What has only to be handed
-///            to the handler is freed with the context.
+///            `use_awaitable`) nothing happens until that is started, and `section` must live until
+///            then.
+///            The executor's context must outlive the execution: let `run` return by itself, or
+///            close the section, before a context that was stopped is destroyed. A result that only
+///            has to be handed to the handler is freed with the context.
 ///            Inside co_await, g++ before 13 destroys the captures of a lambda twice: there, and
 ///            with `deferred`, name a body that is not trivially destructible and pass it as an
 ///            lvalue
@@ -81,11 +82,11 @@ auto async_execute(Section& section, Body&& body, Token&& token,
 /// Threads    `post` from any thread; construction and destruction from one
 /// Order      jobs begin in the order in which they were posted; on several threads they overlap
 /// Progress   posting blocks a thread for a step of a list, and for what Asio's own post takes; it
-///            does not allocate, but for executors such as any_io_executor that do not ask the
-///            handler for memory
-/// Lifetime   has to outlive what refers to it, and the context too. It keeps no work guard: `run`
-///            returns while coroutines wait elsewhere. Jobs that a context has not run when it ends
-///            never run
+///            does not allocate, except with executors such as any_io_executor, which do not ask
+///            the handler for memory
+/// Lifetime   it and the context must outlive everything that refers to it. It keeps no work guard:
+///            `run` returns while coroutines wait elsewhere. Jobs that a context has not run when
+///            it is destroyed never run
 template <class Executor>
 class basic_asio_executor {
  public:

@@ -25,7 +25,9 @@ inline constexpr scope_options default_scope{};
 
 /// Starts coroutines and waits for all of them.
 ///
-/// Threads    all of it from any thread, but for the ends of its life
+/// Threads    every member from any thread; construction and destruction from one
+/// Memory     a coroutine that has joined sees what the work wrote
+/// Progress   spawn allocates; join does not block a thread but for a few steps of a list
 /// Runs on    the scope's executor, else the spawning thread until the work first suspends
 /// Resumes    a joining coroutine on the executor it was running on
 /// Throws     spawn: bad_alloc, and then the work did not start. join: the first error of the work
@@ -37,11 +39,11 @@ inline constexpr scope_options default_scope{};
 ///            stoppable already: with fail_fast, or after the first call of stop_token or
 ///            request_stop, or the first await of current_stop_token in its work; else when its
 ///            turn comes, and its body does not run. Work that starts after a stop still starts.
-///            join itself ends with operation_cancelled if the surroundings of who joins are
+///            join itself ends with operation_cancelled if what surrounds the joining coroutine is
 ///            stopped; it may be awaited again
-/// Lifetime   must be joined, or its work have ended, before it is destroyed; an error that no join
-///            took goes to on_unobserved_error, but an operation_cancelled does not after a stop
-///            was requested
+/// Lifetime   must be joined, or its work must have ended, before it is destroyed; an error that no
+///            join took goes to on_unobserved_error, but an operation_cancelled does not after a
+///            stop was requested
 class async_scope {
  public:
   explicit async_scope(const scope_options& options = detail::default_scope)
@@ -64,7 +66,7 @@ class async_scope {
     return detail::join_awaiter(*core_, where);
   }
 
-  /// Asks all work to stop, that which is spawned later too.
+  /// Asks all work to stop, including work that is spawned later.
   void request_stop() noexcept { core_->request_stop(); }
   std::stop_token stop_token() const noexcept { return core_->ask_for_stop_token(); }
 

@@ -73,7 +73,8 @@ struct attempt<void> {
 ///            barging
 /// Memory     a body sees what every earlier body of this section wrote; the awaiter sees what its
 ///            body wrote
-/// Progress   see the table in README.md. At most 33 million requests wait at once
+/// Progress   see the tables in README.md and lib/PROGRESS.md. At most 33 million requests can wait
+///            at once
 /// Lifetime   destroying a section in use (a body runs, a guard is owned, a request waits, a device
 ///            works for it) is reported and aborts; the awaiter of the last execution may destroy
 ///            it as soon as it is resumed. A coroutine must not be destroyed while it waits for a
@@ -92,12 +93,12 @@ class critical_section {
   critical_section(const critical_section&) = delete;
   critical_section& operator=(const critical_section&) = delete;
 
-  /// The section that everybody in this process shares who asks with the same two names, as long as
+  /// The section that everybody asking with the same two names shares in this process, as long as
   /// anybody holds it.
   ///
   /// Throws     std::invalid_argument if `shared_name` is empty; bad_alloc
-  /// Progress   takes a lock of that name for the length of making the section, if it is the first
-  /// Lifetime   the section ends with the last pointer to it, which is as the destructor
+  /// Progress   takes a lock of that name; the first call makes the section under it
+  /// Lifetime   the section ends with the last pointer to it, under the destructor's conditions
   static std::shared_ptr<critical_section> open(std::string_view shared_name,
                                                 std::string_view container = {});
 
@@ -112,20 +113,20 @@ class critical_section {
   ///            (sync_wait, execute_blocking)
   /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error,
   ///            section_closed, section_full, exclusive_access_error, device_mismatch_error;
-  ///            bad_alloc where there is none for what it declares for the first time, or to wait
-  ///            outside. Later: operation_cancelled, deadline_exceeded, device_error
+  ///            bad_alloc if a first claim, or waiting outside, cannot allocate. Later:
+  ///            operation_cancelled, deadline_exceeded, device_error
   /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope
-  ///            around; at once, whoever holds the section. A running body is never stopped
+  ///            around it; at once, whoever holds the section. A running body is never stopped
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the
   ///            awaiting frame, longer than the awaitable it returns. A plain body allocates
   ///            nothing
   ///
   /// A body that takes a `stream&`, and cannot be called without, is a device execution: it only
-  /// submits work, to `options.on` or to the section's own stream. The section goes on to the next
-  /// device execution at once, whose work follows in the device's order, and to everybody else when
-  /// the work is complete.
-  /// The caller goes on, with the body's result, when its own work is complete, on its executor or
-  /// thread_pool::shared(); also if the body threw. Work that was submitted is not withdrawn
+  /// submits work, to `options.on` or to the section's own stream. The section continues with the
+  /// next device execution at once, whose work follows in the device's order, and with all other
+  /// requests when the work is complete. The caller resumes, with the body's result or exception,
+  /// when its own work is complete, on its executor or thread_pool::shared(). Submitted work is not
+  /// withdrawn
   template <class Body>
   auto execute(Body&& body, const execute_options& options = detail::default_execution,
                std::source_location where = std::source_location::current()) {
@@ -134,7 +135,7 @@ class critical_section {
                                                          where);
   }
 
-  /// The same once all that `after(a, b)` names has ended; its values go to `body`. See after.hpp.
+  /// The same once all that `after(a, b)` names has ended; `body` gets its values. See after.hpp.
   template <class... A, class Body>
   auto execute(dependencies<A...> first, Body&& body,
                const execute_options& options = detail::default_execution,
@@ -145,16 +146,18 @@ class critical_section {
         options, detail::kept_token(options.stop.token()), detail::lane_of(options.on), where);
   }
 
-  /// Runs `body` once `pred()` is true: asked when the request's turn comes, and if it is not true
-  /// then, after every body of the section, oldest request first. The first whose predicate is true
-  /// runs next, before any request not yet started; those behind it in line need not wait for it.
-  /// `pred` is called as part of the section, any number of times, and must not wait. What else
-  /// changes is noticed at the next body.
+  /// Runs `body` once `pred()` is true. It is called when the request's turn comes and, if it is
+  /// false then, after every body of the section, oldest request first. The first request whose
+  /// predicate is true runs next, before any request not yet started; those behind it in line need
+  /// not wait for it. `pred` is called as part of the section, any number of times, and must not
+  /// wait. A change made outside the section is noticed at the next body.
   ///
   /// Order      first come, first served among those whose predicate is true
+  /// Runs on    as execute, `pred` too
+  /// Resumes    as execute
   /// Throws     as execute; what `pred` throws; section_closed if the section is closed before
-  ///            `pred` is true; section_full when it is asked, if it would be one set aside too
-  ///            many; bad_alloc
+  ///            `pred` is true; section_full when `pred` is called, if `max_waiters` leaves no room
+  ///            to set the request aside; bad_alloc
   /// Cancel     as execute
   /// Lifetime   as execute. A request that is set aside allocates
   template <class Pred, class Body>
@@ -169,11 +172,11 @@ class critical_section {
   }
 
   /// Runs `body` on this thread if the section is idle; never waits. Empty if it is not, also when
-  /// the calling chain holds it. The body must not return an awaitable; it is copied where it is an
-  /// lvalue.
+  /// the calling chain holds it. The body must not return an awaitable; an lvalue is copied.
   ///
-  /// Runs on    this thread. A section bound to an executor accepts it only there: elsewhere it is
-  ///            empty
+  /// Order      overtakes no request that waits, except those that execute_when has set aside
+  /// Runs on    this thread. A section bound to an executor accepts it only there: elsewhere the
+  ///            answer is empty
   /// Claims     what the body touches, exclusively
   /// Throws     what `body` throws; section_closed; device_error if what it guards is lost with its
   ///            device
@@ -206,13 +209,16 @@ class critical_section {
     }
   }
 
-  /// Starts an execution now, and gives a handle on it. `body` never runs inside the call.
+  /// Starts an execution now, and returns a handle to it. `body` never runs inside the call.
   ///
   /// Runs on    the section's executor; else where the section is being served; else on the calling
   ///            executor, or thread_pool::shared() without one
-  /// Resumes    whoever awaits the handle, where it was: `resume_on` is not looked at
+  /// Resumes    the coroutine that awaits the handle, as said there: `resume_on` is ignored
   /// Throws     bad_alloc. A refusal completes the handle with its error
-  /// Cancel     as execute: the handle ends with operation_cancelled or deadline_exceeded
+  /// Cancel     as execute, by `stop` and `deadline` only: the handle ends with operation_cancelled
+  ///            or deadline_exceeded
+  /// Lifetime   `body`, copied or moved, is in allocated memory. The section must outlive the
+  ///            execution; the handle may outlive the section
   template <class Body>
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
@@ -229,6 +235,8 @@ class critical_section {
   /// Runs on    as submit
   /// Throws     what refuses it: section_closed, section_full, exclusive_access_error;
   ///            operation_cancelled or deadline_exceeded if it is too late already; bad_alloc
+  /// Cancel     as submit, but the error goes to on_unobserved_error
+  /// Lifetime   as submit
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
@@ -241,21 +249,20 @@ class critical_section {
     }
   }
 
-  /// execute for code that is no coroutine: the calling thread waits. Its request stands in the
-  /// same line, and who serves that runs its body; a thread that finds the section idle serves
-  /// others after itself.
+  /// execute for code that is not a coroutine: the calling thread waits. Its request stands in the
+  /// same line, and the thread that serves the line runs its body; a thread that finds the section
+  /// idle runs its own body, and then serves others.
   ///
   /// Runs on    as execute
   /// Throws     as execute
   /// Cancel     as execute
-  /// Progress   blocks a thread, in a coroutine or a fiber too. Where all threads of an executor
-  ///            are blocked, nothing that waits for it goes on, which nobody detects. Coroutines
-  ///            without an executor that were about to go on on this thread do so on
+  /// Progress   blocks a thread, in a coroutine or a fiber too. If all threads of an executor are
+  ///            blocked, nothing that waits for it continues, and nothing detects that. Coroutines
+  ///            without an executor that were about to resume on this thread do so on
   ///            thread_pool::shared(). A coroutine that has just run its own body in an idle
   ///            section, and is serving others, is not suspended: if one of their bodies blocks
   ///            this thread, that coroutine waits for it
-  /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is not
-  ///            looked at
+  /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is ignored
   template <class Body>
   detail::body_result_t<std::decay_t<Body>> execute_blocking(
       Body&& body, const execute_options& options = detail::default_execution,
@@ -279,6 +286,8 @@ class critical_section {
   ///            exclusive_access_error, device_mismatch_error, bad_alloc. Later:
   ///            operation_cancelled, deadline_exceeded, device_error
   /// Cancel     as execute, until the guard is owned
+  /// Lifetime   the section must outlive the guard. If the thread has no spare frame for it, one is
+  ///            allocated
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
@@ -286,22 +295,26 @@ class critical_section {
 
   /// Owns the section if it is idle; never waits.
   ///
+  /// Threads    any; of a section bound to an executor only its own: elsewhere the answer is empty
+  /// Order      as try_execute
   /// Throws     section_closed; device_error, as try_execute; bad_alloc
+  /// Lifetime   as lock
   std::optional<section_guard> try_lock(
       std::source_location where = std::source_location::current());
 
-  /// Refuses new requests from the await on and resumes when everything accepted is finished. Then
-  /// the section may end; results may still be on their way to others who await them.
+  /// From the await on, refuses new requests; resumes when every accepted one has finished. Then
+  /// the section may be destroyed; results may still be on their way to coroutines that await them.
   ///
   /// Requests set aside whose predicate is still false, and those outside max_waiters, end with
   /// section_closed then.
   ///
+  /// Memory     the awaiter sees what every body of the section wrote
   /// Resumes    on the executor the awaiting coroutine was running on
   /// Throws     reentry_error from inside the section; deadlock_error if something in this
   ///            section's line waits for a section that the caller's chain holds; bad_alloc. Twice
   ///            is fine
-  /// Cancel     the wait ends with the when_any, timeout or scope around; the section is closed all
-  ///            the same, also if those were stopped before
+  /// Cancel     the wait ends with the when_any, timeout or scope around it; the section is closed
+  ///            all the same, also if those were stopped before
   auto close(std::source_location where = std::source_location::current()) {
     return detail::close_awaiter(core_, where);
   }

@@ -16,9 +16,9 @@ namespace turnstile {
 /// thread's current one.
 ///
 /// Throws     std::invalid_argument, which says why, if it cannot be used: the legacy and the
-///            per-thread default stream, for a coroutine goes on on another thread, where those are
-///            other streams or wait for all others; a stream that is being captured, for its events
-///            are never reached.
+///            per-thread default stream, because a coroutine may resume on another thread, where
+///            those are other streams or wait for all others; a stream that is being captured,
+///            because its events are never reached.
 ///            device_error if its device is lost or not to be had
 stream adopt(cudaStream_t s);
 

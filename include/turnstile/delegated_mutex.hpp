@@ -11,21 +11,21 @@
 
 namespace turnstile {
 
-/// A BasicLockable over a section. What stands between lock and unlock is one of the section's
-/// bodies: it waits in line with all its other requests.
+/// A BasicLockable over a section. The code between lock and unlock is one of the section's bodies:
+/// it waits in line with all other requests.
 ///
 /// In a fiber, lock does not block the thread. If the section is busy, the code up to unlock runs
 /// on the thread that serves the section, or on the section's executor, where the data is warm;
-/// after unlock the fiber goes on on the executor it came from. So that code must not rely on its
+/// after unlock the fiber resumes on the executor it came from. So that code must not rely on its
 /// thread: no `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device
 /// that was set before.
 /// Elsewhere, in a plain thread or a body, lock blocks the thread, and unlock serves what waits.
 ///
-/// Choose it for code that cannot be changed. Other code had better use critical_section::execute.
+/// Choose it for code that cannot be changed. Other code should use critical_section::execute.
 ///
 /// Threads    any; a fiber unlocks what it locked, innermost first, and a thread what it locked.
-///            Anything else is reported and aborts: so will one std::scoped_lock of several in a
-///            fiber, which unlocks the first one first. Nest them
+///            Anything else is reported and aborts; so does, in a fiber, one std::scoped_lock of
+///            several of these, because it unlocks the first one first: nest them instead
 /// Order      the section's; no barging
 /// Memory     what the holder wrote is seen by every later body of the section
 /// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among
@@ -47,7 +47,7 @@ class delegated_mutex {
   delegated_mutex& operator=(const delegated_mutex&) = delete;
 
   void lock();
-  /// Never waits. Of a section that is bound to an executor: false, unless it is tried there.
+  /// Never waits. False for a section bound to an executor, unless it is called there.
   bool try_lock();
   void unlock() noexcept;
 

@@ -14,8 +14,8 @@ namespace turnstile {
 
 class device_error;
 
-/// Names a place where streams run. A name always exists, also where there is no such device: what
-/// is made there throws then.
+/// Names a place where streams run. A name always exists, even if there is no such device: making
+/// something there throws then.
 ///
 /// Threads    any
 class device {
@@ -27,14 +27,14 @@ class device {
   /// The GPU of this number, as CUDA counts those it can see. Throws `std::invalid_argument` below
   /// 0.
   static device cuda(int index);
-  /// That GPU if it is available, else the host.
+  /// That GPU if it is available, else the host. Throws as cuda.
   static device cuda_or_host(int index);
 
   /// Whether streams can be made there; true of any(), which stands for a place that has them. The
   /// first question about a GPU starts the driver, which takes a while; a device that was lost
   /// stays unavailable.
   bool available() const noexcept { return why_not().empty(); }
-  /// Why it is not available, in one sentence; empty if it is. Valid for good.
+  /// Why it is not available, in one sentence; empty if it is. Stays valid.
   std::string_view why_not() const noexcept;
   /// `any`, `host`, `cuda:0`.
   std::string name() const;
@@ -55,24 +55,23 @@ class device {
   int index_;
 };
 
-/// Sets who hears, once for each device, that it failed in a way that no later work on it can
-/// survive.
-/// Everything that waits for it ends with the same error, and the sections whose data was there
-/// stay unusable; whether the process goes on is for the hook to say: by `std::abort` or
-/// `std::_Exit`, for `std::exit` would wait for the very thread that calls the hook. The default,
-/// also set by null, prints one line to stderr.
+/// Sets the hook that is called, once for each device, when it has failed in a way that no later
+/// work on it can survive. Everything that waits for it ends with the same error, and the sections
+/// whose data was there stay unusable. A hook that wants to end the process calls `std::abort` or
+/// `std::_Exit`, because `std::exit` would wait for the very thread that calls the hook. The
+/// default, also set by null, prints one line to stderr.
 ///
 /// Threads    from any thread; the hook is called on whichever thread noticed, outside every lock;
 ///            it must not wait for a device
 void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 
 /// Ends the use of all GPUs in this process: makes no more streams there, waits until what was
-/// submitted is done, for at most `within`, and gives back what the driver lent. Gives the names of
-/// the streams that still had work then, also of those that have ended; what waits for those goes
-/// on when they are done. Nothing else calls the driver at the end of a process. What was launched
-/// with `stream::native_handle` outside of a section's bodies is waited for if the stream is still
-/// there, or if something was given to that behind it; what an adopted stream has, while that is
-/// still there, or by who awaits it.
+/// submitted is done, for at most `within`, and gives back what the driver lent. Returns the names
+/// of the streams that still had work then, including destroyed ones; what waits for these
+/// resumes when they are done. Nothing else calls the driver at the end of a process. Work launched
+/// through `stream::native_handle` outside a section's body is waited for if the stream still
+/// exists, or was given something after it; work of an adopted stream, if that still exists, or if
+/// somebody awaits it.
 ///
 /// Threads    from any thread; blocks it
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);

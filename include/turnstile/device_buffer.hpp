@@ -17,12 +17,13 @@ namespace turnstile {
 /// `n` objects of type T on the device of a stream, uninitialised.
 ///
 /// What is given to that stream from now on may use it; another stream has to wait for an event of
-/// that one first. Its end frees it after what that stream was given by then.
+/// that one first. Destroying it frees the memory after everything that stream was given by then.
 ///
 /// Also a resource: `execute_options::uses` takes it, and a section on another device refuses it.
 ///
 /// Threads    used from any thread; moved and ended by one
 /// Throws     device_error, std::bad_alloc
+/// Lifetime   may outlive the stream. A moved-from buffer may only be assigned to or destroyed
 template <class T>
 class device_buffer {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,

@@ -39,7 +39,7 @@ class deadlock_error : public std::logic_error {
  public:
   explicit deadlock_error(std::vector<detail::held_step> path);
 
-  /// From the section wanted along who holds what back to it.
+  /// From the section wanted, along what is held by whom, back to it.
   std::span<const path_step> path() const noexcept { return *path_; }
 
  protected:
@@ -133,15 +133,15 @@ class operation_cancelled : public std::runtime_error {
   explicit operation_cancelled(std::string_view section);
 };
 
-/// Withdrawn before it started, because its deadline had come; or `timeout` was over.
+/// Withdrawn before it started, because its deadline had come; or the time of a `timeout` was up.
 class deadline_exceeded : public std::runtime_error {
  public:
   deadline_exceeded();
   explicit deadline_exceeded(std::string_view section);
 };
 
-/// Sets who hears of errors that nobody takes: those of `post`, of dropped handles, fibers and
-/// scopes, and of streams that nobody awaited. `section` is empty where no section is concerned.
+/// Sets the handler of errors that nobody takes: those of `post`, of dropped handles, fibers and
+/// scopes, and of streams that nobody awaited. `section` is empty if no section is concerned.
 /// The default handler, also set by null, prints one line to stderr.
 ///
 /// Threads    from any thread; the handler is called on whichever thread finds out that nobody

@@ -46,10 +46,11 @@ concept section_like =
 /// returns an awaitable is awaited with all of them held and no thread held.
 ///
 /// Threads    any
-/// Order      all such requests enter in one order whatever the order here, so that they never wait
-///            for each other in a circle; in each section the request has its place in line, which
-///            it takes when it holds those before. A section given twice counts once
+/// Order      all such requests enter in one global order, whatever the order here, so they cannot
+///            deadlock with each other; in each section the request takes its place in line when it
+///            holds the sections before. A section given twice counts once
 /// Memory     as execute, for each of them
+/// Progress   as execute, for one after the other
 /// Runs on    the executor that some of the sections are bound to; without one, here if all are
 ///            idle, else on the thread that serves the last one to come free, up to a budget
 /// Resumes    as execute, when all of them are released
@@ -59,8 +60,8 @@ concept section_like =
 ///            entered before it count no execution; section_full, operation_cancelled,
 ///            deadline_exceeded likewise
 /// Claims     what one of the sections has claimed before stays its own; all else that `uses`
-///            names, or that the body touches, is claimed by the one that is entered last: the
-///            youngest, of those that are bound to an executor if there are any
+///            names, or that the body touches, is claimed by the section that is entered last: the
+///            youngest of those bound to an executor or, if there are none, of all
 /// Cancel     as execute; what it holds already is released. A running body is never stopped
 /// Lifetime   as execute. A plain body allocates nothing
 template <class... Sections, class Body>

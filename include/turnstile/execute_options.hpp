@@ -30,8 +30,8 @@ class stop_ref {
   const std::stop_token* token_ = nullptr;
 };
 
-/// Read inside the call it is passed to. It only refers to what it names: options that are stored
-/// must not be made from a temporary token, nor be a parameter of a coroutine.
+/// Read inside the call it is passed to. Only a view: do not store options made from a temporary
+/// token, and do not take options as a coroutine parameter.
 struct execute_options {
   /// Label in errors; must outlive the execution (a literal, as a rule).
   std::string_view name = {};
@@ -44,12 +44,12 @@ struct execute_options {
   stop_ref stop = {};
   /// Withdraws the request if its turn has not come by then.
   std::chrono::steady_clock::time_point deadline = never;
-  /// Where the awaiting coroutine goes on; by default where it was running.
+  /// Where the awaiting coroutine resumes; by default where it was running.
   executor_ref resume_on = {};
-  /// Device executions: where the body submits; by default to the section's own stream. What a
-  /// callable throws that was enqueued there goes to the next place in that stream that is awaited,
-  /// which is another section's if that submits there in between. So a stream onto which bodies
-  /// `enqueue` what may throw should belong to one section.
+  /// Device executions: where the body submits; by default to the section's own stream. What an
+  /// enqueued callable throws goes to the next place in that stream that is awaited, which is
+  /// another section's if that submits there in between. So a stream onto which bodies `enqueue`
+  /// callables that may throw should belong to one section.
   stream* on = nullptr;
 };
 

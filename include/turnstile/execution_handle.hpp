@@ -11,15 +11,17 @@
 namespace turnstile {
 
 /// Stands for an execution that was submitted. Awaited once; dropping it detaches: the execution
-/// goes on, and its error, if any, goes to on_unobserved_error.
+/// continues, and its error, if any, goes to on_unobserved_error.
 ///
-/// Threads    used by one thread at a time
+/// Threads    members are called by one thread at a time; a suspended await does not count
+/// Memory     whatever finds it ready, or resumes after awaiting it, sees what the body wrote
+/// Progress   wait-free; in a chain that holds sections, awaiting takes the lock of the wait graph
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where the body
 ///            ended
 /// Throws     what the body throws, or what refused the request; deadlock_error if the wait would
 ///            never end; then the handle can be awaited again
 /// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can
-///            be awaited again; the execution itself goes on
+///            be awaited again; the execution itself continues
 /// Lifetime   must not be destroyed while it is awaited: that is reported and aborts
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
@@ -40,19 +42,20 @@ class [[nodiscard("dropping the handle detaches; post says that more clearly")]]
 
   auto operator co_await() noexcept { return detail::handle_awaiter<R>(state()); }
 
-  /// Device executions: co_await, until the body has run and its work is in the order of its
-  /// stream, or never will be. Does not wait for work of a device, but for the section's line.
-  /// Resumes as an event does. As often as wanted, also while the handle is awaited.
+  /// Device executions: co_await waits until the body has run and its work is in the order of its
+  /// stream, or never will be. It waits for the section's line, not for the device. May be awaited
+  /// any number of times, also while the handle is awaited.
   ///
+  /// Resumes    as an event does
   /// Throws     deadlock_error if the wait would never end; not what the body throws
   /// Cancel     a wait that is stopped from outside ends with operation_cancelled; the execution
-  ///            goes on
-  /// Lifetime   the handle must not be destroyed or assigned to before the coroutine has gone on
+  ///            continues
+  /// Lifetime   the handle must not be destroyed or assigned to before the coroutine has resumed
   auto submitted() noexcept { return detail::submitted_awaiter<R>(state()); }
 
-  /// Device executions, after submitted (before it is a contract break: a line on stderr, and
-  /// abort): what is given to `s` from now on is not begun before this work is complete. No thread
-  /// waits for that. Throws as stream::wait.
+  /// Device executions, after submitted (before that it is a contract break: a line on stderr, and
+  /// abort): what is given to `s` from now on does not begin before this work is complete. No
+  /// thread waits for that. Throws as stream::wait.
   void wait_on(stream& s) {
     const detail::submitted_mark* const mark = state().submitting();
     if (mark != nullptr && !ready() && !mark->is_told()) {

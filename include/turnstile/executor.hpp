@@ -21,10 +21,12 @@ struct job_access;
 /// Something that runs jobs: `post(job&)` without exceptions. Optionally also
 /// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`.
 ///
+/// Threads    `post` is called from any thread
 /// Order      whatever the executor promises; the library needs none
-/// Progress   an executor that runs the job within `post` makes the poster wait, who may be about
-///            to serve a section, or just looks at devices for all who wait for one; such a job
-///            must not block its thread for either (`execute_blocking`, `sync_wait`)
+/// Memory     the job has to see what came before `post`
+/// Progress   an executor that runs the job inside `post` delays the posting thread, which may be
+///            about to serve a section, or be looking at devices for everything that waits for
+///            one; such a job must not block the thread (`execute_blocking`, `sync_wait`)
 /// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
 ///            the executor's life
 template <class E>

@@ -71,14 +71,17 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] fiber_a
 /// A function that runs on a stack of its own, and its result. Awaited once, as an rvalue.
 ///
 /// Threads    the handle is used by one thread at a time
-/// Runs on    the executor it was spawned on; after a wait where any coroutine would go on
-/// Resumes    who awaits it on the executor that was running on; without one, where the fiber ended
+/// Memory     the awaiter sees what the fiber wrote
+/// Progress   switching is wait-free; beginning and ending take a lock of the pool of stacks
+/// Runs on    the executor it was spawned on; after a wait, where any coroutine would resume
+/// Resumes    the awaiting coroutine on the executor it was running on; without one, where the
+///            fiber ended
 /// Throws     what the function throws
-/// Cancel     a stop of what awaits it is passed on to the fiber, and awaited with it. In the
-///            fiber, whatever waits in the library ends with operation_cancelled then, and later
-///            waits do too; a wait in a section's line at once with fiber_options::stoppable, else
-///            when its turn comes
-/// Lifetime   dropping the handle detaches: the fiber goes on, and its error, if any, goes to
+/// Cancel     a stop of the coroutine that awaits it is passed on to the fiber, whose end is still
+///            awaited. In the fiber, waits in the library then end with operation_cancelled, later
+///            ones too; a wait in a section's line does so at once with fiber_options::stoppable,
+///            else when its turn comes
+/// Lifetime   dropping the handle detaches: the fiber continues, and its error, if any, goes to
 ///            on_unobserved_error, but an operation_cancelled does not after a stop was requested.
 ///            Its stack is freed when the function has returned. A fiber is not part of the chain
 ///            of awaits that spawned it
@@ -105,10 +108,11 @@ class fiber {
   detail::fiber_share<R> share_;
 };
 
-/// Starts `f()` on a stack of its own, on `on`. Nothing of it runs within the call.
+/// Starts `f()` on a stack of its own, on `on`. Nothing of it runs inside the call.
 ///
 /// Throws     `std::invalid_argument` if `on` is empty; bad_alloc, also if there is no room for a
 ///            stack
+/// Lifetime   `f` is copied or moved into allocated memory; `on` must outlive the fiber
 template <class F>
 auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::default_fiber,
                  std::source_location where = std::source_location::current()) {
@@ -126,8 +130,8 @@ auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::
 /// happens to run on its stack.
 inline bool in_fiber() noexcept { return detail::here().fiber != nullptr; }
 
-/// Awaits `a` in a fiber, from any depth of calls, and gives what co_await would. The thread goes
-/// on with other work meanwhile. Outside a fiber: one line on stderr, and abort.
+/// Awaits `a` in a fiber, from any depth of calls, and returns what co_await would. The thread does
+/// other work meanwhile. Outside a fiber: one line on stderr, and abort.
 ///
 /// Resumes    as co_await does in a task; perhaps on another thread, so nothing that belongs to a
 ///            thread (`thread_local` values, a locked std::mutex) may be kept across it

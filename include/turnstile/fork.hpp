@@ -76,12 +76,12 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
 }  // namespace detail
 
 /// Lets `a` run beside what awaits it, on the same executor. Meant for children: with
-/// `co_await when_all(fork(left()), right())` another thread may take left() while this one goes on
-/// with right(). On a pool's worker it is put on top of that worker's own stack of forks, so what a
+/// `co_await when_all(fork(left()), right())` another thread may take left() while this one runs
+/// right(). On a pool's worker it is put on top of that worker's own stack of forks, so what a
 /// computation leaves behind grows with its depth and not with its size.
 ///
-/// Forking costs less than a post, and more than a call: what takes less than a microsecond is
-/// better run in place. For a coroutine that should only let others run first there is yield().
+/// Forking costs less than a post, and more than a call: what takes less than a microsecond should
+/// run in place. For a coroutine that should only let others run first there is yield().
 ///
 /// Threads    awaited from any; an idle worker of the same pool may take it
 /// Order      a worker takes its own forks newest first and before its other jobs, others take the

@@ -13,6 +13,9 @@ namespace turnstile {
 /// Runs jobs only inside `run_one` and `run`, in the order they were posted.
 ///
 /// Threads    all members from any thread
+/// Memory     a job sees what came before its `post`
+/// Progress   every member takes a lock for a step of a list, not while a job runs. Jobs wait until
+///            somebody calls run_one or run
 /// Lifetime   jobs still queued at destruction are a contract break: whoever waits for them would
 ///            never be resumed
 class manual_executor {
@@ -28,7 +31,7 @@ class manual_executor {
   /// Runs the oldest job. False: there was none.
   bool run_one();
 
-  /// Runs jobs until there are none, those included that the jobs post. Returns how many it ran.
+  /// Runs jobs until there are none, including those that the jobs post. Returns how many it ran.
   std::size_t run();
 
   std::size_t pending() const;

@@ -19,8 +19,9 @@ namespace turnstile {
 /// Order      the n-th writes of all replicas are one round. Writes of one replica keep their order
 /// Memory     a round sees everything that came before each write in it, and so does each writer
 ///            after
+/// Progress   does not block a thread but for a lock, for a step of a list
 /// Resumes    when all replicas have come, on the executor the awaiting coroutine was running on;
-///            the one that came last goes on at once
+///            the one that came last continues at once
 /// Claims     as a variable, one for each replica: a call claims that replica's value
 /// Throws     the call: std::logic_error if the aggregation is none, std::out_of_range,
 ///            exclusive_access_error. The co_await, for all replicas of the round, none of which
@@ -29,7 +30,7 @@ namespace turnstile {
 ///            the operators that are needed
 /// Cancel     a write that waits for others is withdrawn below a stop, as in timeout and when_any,
 ///            with operation_cancelled: nothing is written, and its replica's next write takes its
-///            place. Without one, and if a replica never comes, the others wait for ever
+///            place. Without a stop, if a replica never comes, the others wait for ever
 /// Lifetime   the write lives in the awaiting frame
 template <class T>
 class mirrored {

@@ -68,6 +68,8 @@ access_list writes(const T&... things) {
 /// Order      a write waits for the last write and for all reads since; a read waits for the last
 ///            write
 /// Memory     a body sees everything that the bodies it waits for did
+/// Progress   join does not block a thread; adding and ending take a lock for a few steps of a list
+///            for each thing touched
 /// Runs on    the scope's executor; without one, on the thread that adds it, until it first
 ///            suspends, or where the last body that it waits for ended
 /// Resumes    a joining coroutine on the executor it was running on
@@ -77,8 +79,8 @@ access_list writes(const T&... things) {
 ///            found nothing left, what failed before it is forgotten. A join that is stopped from
 ///            outside ends with operation_cancelled, and may be awaited again; the bodies
 ///            themselves are not asked to stop
-/// Lifetime   must be joined, or its bodies have ended, before it is destroyed; an error that no
-///            join took goes to on_unobserved_error. A body lives until it has ended
+/// Lifetime   must be joined, or its bodies must have ended, before it is destroyed; an error that
+///            no join took goes to on_unobserved_error. A body lives until it has ended
 class ordered_scope {
  public:
   ordered_scope(executor_ref executor = {}) : graph_(executor) {}

@@ -19,11 +19,12 @@ namespace turnstile {
 /// Threads    every member from any thread
 /// Order      each replica's writes are atomic; a read takes the replicas one after the other, so
 ///            what is written meanwhile may or may not be in it
+/// Memory     a read sees what came before each write that is in it
 /// Progress   as a variable, one for each replica, on cache lines of its own
 /// Claims     each replica as a variable of its own: inside a body the section held claims the one
 ///            that is written, and for read one after the other all that it combines
 /// Throws     constructor: std::invalid_argument without replicas, or if T lacks the operators that
-///            the aggregation needs. std::out_of_range for a replica that there is not. read:
+///            the aggregation needs. std::out_of_range for a replica that does not exist. read:
 ///            std::logic_error if the aggregation is none. Else as a variable:
 ///            exclusive_access_error before that replica is read or written; what T throws;
 ///            bad_alloc (never for small values)

@@ -20,7 +20,7 @@
 
 namespace turnstile {
 
-/// A section that was alive during the look.
+/// A section that was alive during the call.
 struct section_record {
   std::uint64_t id;       ///< the number of `section #7`
   std::string name;       ///< empty if it has none
@@ -48,8 +48,8 @@ struct time_histogram {
   std::array<std::uint64_t, bucket_count> buckets{};
 
   static std::size_t bucket_of(std::chrono::nanoseconds time) noexcept;
-  /// So much or less took `share` of all, from 0 to 1, rounded up to a bucket's end. 0 if there are
-  /// none.
+  /// The time that `share` of all, from 0 to 1, did not exceed, rounded up to a bucket's end. 0 if
+  /// there are none.
   std::chrono::nanoseconds percentile(double share) const noexcept;
 };
 
@@ -82,7 +82,9 @@ using lock_order_hook = void (*)(const lock_order_report&);
 /// What the library knows of itself, for people and tests to look at.
 ///
 /// Threads    every member from any thread, while sections are made, used and destroyed. A section
-///            that is being looked at ends when that look is over
+///            that is being looked at is destroyed when that look has ended
+/// Progress   a call blocks its thread while another thread looks. Nothing that uses a section
+///            waits for that; executions that are recorded take a lock each
 class registry {
  public:
   /// The sections that are alive, the oldest first.
@@ -91,8 +93,8 @@ class registry {
   /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and
   /// what was kept is forgotten. Costs nothing where it is off.
   static void keep_executions(std::size_t last_n);
-  /// What is kept, the oldest first. Refused requests are not among them. One for which there was
-  /// no memory is missing.
+  /// What is kept, the oldest first. Refused requests are not among them, nor executions for which
+  /// there was no memory.
   static std::vector<execution_record> executions();
 
   /// Begins to measure how long `section` is waited for and held, or stops it. What was measured
@@ -114,10 +116,10 @@ class registry {
   ///
   /// A class is a name with its container: all sections of that name. Unnamed sections have none.
   /// What was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards.
-  /// Several sections of one request are taken by age, bound ones last: an order like any other to
-  /// who nests them, none among such requests. Orders made under one common section, whatever its
-  /// name, exclude each other and are not reported. Orders that never met in time are: that is what
-  /// makes it a prediction.
+  /// Several sections of one request are taken by age, bound ones last: an order like any other for
+  /// code that nests them, none among such requests. Orders made under one common section, whatever
+  /// its name, exclude each other and are not reported. Orders that never met in time are: that is
+  /// what makes it a prediction.
   ///
   /// Threads    the hook is called on the thread that asks, once for each inversion, before the
   ///            request is made. What it throws is dropped

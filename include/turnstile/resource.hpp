@@ -34,10 +34,10 @@ const void* identity_of(const resource_ref& r) noexcept;
 ///
 /// Threads    used from any thread; the destructor from one, when nothing uses it
 /// Progress   what a section has claimed before is one load; the first claim takes a lock
-/// Lifetime   outlives the executions that use it; its end takes the claims on it with it
+/// Lifetime   must outlive the executions that use it; the claims on it end with it
 class resource {
  public:
-  /// `name` is copied and stands in errors. A section on another device than `place` refuses it.
+  /// `name` is copied and appears in errors. A section on another device than `place` refuses it.
   explicit resource(std::string_view name = {}, device place = device::any())
       : identity_(name, place) {}
 

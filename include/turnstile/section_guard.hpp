@@ -11,12 +11,12 @@ namespace detail {
 struct guard_access;
 }
 
-/// Owns a section, as `co_await cs.lock()` and `cs.try_lock()` give it. Empty by default.
+/// Owns a section, as given by `co_await cs.lock()` and `cs.try_lock()`. Empty by default.
 ///
 /// Threads    used by one thread at a time; may be unlocked on any thread
-/// Order      the next request in line goes on; nobody barges in
+/// Order      the next request in line follows; nobody barges in
 /// Memory     what the owner wrote is seen by every later body
-/// Runs on    unlock serves what waits, up to a budget, as a drain does
+/// Runs on    unlock may run other bodies: it serves what waits, up to a budget
 /// Lifetime   the section must outlive an owned guard, and must not end while the acquiring chain
 ///            of awaits touches a variable or a resource. While owned, that chain holds the
 ///            section: entering it again from there is refused

@@ -10,7 +10,7 @@
 
 namespace turnstile {
 
-/// What becomes of a request that comes when `max_waiters` wait already.
+/// What happens to a request that comes when `max_waiters` are already waiting.
 enum class when_full : unsigned char {
   refuse,        ///< it gets `section_full`
   wait_outside,  ///< it waits, in order, to be accepted
@@ -25,13 +25,13 @@ enum class release : unsigned char {
 /// Read inside the constructor it is passed to; the section copies the name.
 struct section_options {
   std::string_view name = {};  ///< label in errors and statistics; does not share
-  executor_ref executor = {};  ///< bodies run only there; default: on whoever drains
-  /// Where what it guards is, and its own stream, which is on the host if that is anywhere.
+  executor_ref executor = {};  ///< bodies run only there; default: on the thread that serves
+  /// Where the guarded data is, and the section's own stream (with `any()` that is on the host).
   /// Resources and streams elsewhere are refused.
   device place = device::any();
   std::size_t ring_capacity = 8;  ///< cells, a power of two; never a limit on waiters
-  /// Requests that may wait at once, queued or set aside; 0: no limit. With wait_outside one of
-  /// execute_when that finds the section idle is set aside beyond it.
+  /// Requests that may wait at once, queued or set aside; 0: no limit. With wait_outside, a request
+  /// of execute_when that finds the section idle may be set aside beyond the limit.
   std::size_t max_waiters = 0;
   std::size_t max_in_flight = 64;  ///< device executions submitted and not complete; at least 1
   release hand_on = release::submission;  ///< of device executions

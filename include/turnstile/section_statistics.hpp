@@ -10,7 +10,7 @@ namespace turnstile {
 /// consistent only while nothing happens in the section.
 struct section_statistics {
   std::uint64_t executions = 0;  ///< bodies that ran, thrown or not; a guard's hold counts as one
-  std::uint64_t withdrawn = 0;   ///< requests that ended before they started, by their own wish
+  std::uint64_t withdrawn = 0;   ///< requests that were withdrawn before they started
   std::uint64_t refused = 0;     ///< requests that were never accepted, or not set aside
   std::size_t waiters = 0;       ///< requests queued or set aside now
   std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended,

@@ -23,8 +23,8 @@ std::chrono::nanoseconds whole_nanoseconds(std::chrono::duration<Rep, Period> d)
 
 }  // namespace detail
 
-/// Goes on when `d` is over, counted from when it is awaited; at once if there is nothing to wait
-/// for.
+/// Resumes when `d` has passed, counted from when it is awaited; at once if there is nothing to
+/// wait for.
 ///
 /// Resumes    on the executor the coroutine was running on; without one on `thread_pool::shared()`
 /// Throws     `operation_cancelled` as soon as a surrounding `when_any`, `timeout` or scope asks to

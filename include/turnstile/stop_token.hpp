@@ -25,7 +25,7 @@ class [[nodiscard("the token is what co_await gives")]] stop_token_awaiter {
 /// look at it now and then: what waits in the library is withdrawn without it.
 ///
 /// Resumes    at once
-/// Lifetime   the token may be kept: it says what was asked for as long as it lived
+/// Lifetime   the token may be kept: it says whether a stop was requested while that existed
 inline detail::stop_token_awaiter current_stop_token() noexcept { return {}; }
 
 }  // namespace turnstile

@@ -22,18 +22,18 @@ namespace detail {
 struct stream_access;
 }
 
-/// A place in the order of a stream: what was given to it before. One that is made by default is
+/// A place in the order of a stream: what was given to it before. A default-constructed event is
 /// reached.
 ///
 /// Threads    any member from any thread; copies are the same event. Asking for a GPU's may change
 ///            the calling thread's current device
-/// Memory     who finds it ready, or goes on after awaiting it, sees what the work before it wrote,
-///            in host, pinned and managed memory
+/// Memory     whatever finds it ready, or resumes after awaiting it, sees what the work before it
+///            wrote, in host, pinned and managed memory
 /// Resumes    on the executor the coroutine was running on; without one on thread_pool::shared().
-///            Those that wait for one stream go on in the order of their places
+///            Those that wait for one stream resume in the order of their places
 /// Throws     what went wrong between the place before it and this one: what a callable threw, or
 ///            device_error
-/// Cancel     a stop is not looked at: what the device still works on has to outlive it
+/// Cancel     a stop is ignored: what the device still works on must outlive that work
 /// Lifetime   does not keep the stream, and may outlive it
 class event {
  public:
@@ -67,13 +67,14 @@ struct stream_options {
 /// Threads    any member from any thread, but for moves and the end. What is given to a GPU leaves
 ///            that the calling thread's current device; a body that launches elsewhere as well sets
 ///            it itself
-/// Order      what one stream was given is done in that order; streams only wait for each other
+/// Order      what one stream was given is done in that order; streams wait for each other only
 ///            where they are told to
 /// Progress   giving work takes a lock for a list splice and, on a GPU, the time of the driver's
 ///            call; CUDA blocks a thread that gives more than about a thousand launches ahead
 /// Throws     device_error if the device is not available, lost, or refuses; std::invalid_argument
 ///            if it is to be on any(); bad_alloc
-/// Lifetime   its end waits for nothing: what was given is still done, and must be there until then
+/// Lifetime   destroying it waits for nothing: what was given is still done, and what that uses
+///            must live until then. A moved-from stream may only be assigned to or destroyed
 class stream {
  public:
   explicit stream(device where = device::host(), const stream_options& options = {});
@@ -97,14 +98,13 @@ class stream {
     lane_->enqueue(std::make_unique<work<std::decay_t<F>>>(std::forward<F>(f)));
   }
 
-  /// Copies from anywhere to anywhere that the device can reach; neither may end before that is
-  /// done.
+  /// Copies from anywhere to anywhere that the device can reach; both must live until that is done.
   void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
 
   /// This place in the order.
   event record() { return event(lane_->record()); }
 
-  /// What is given from now on is not begun before `e` is reached. No thread waits for that.
+  /// What is given from now on does not begin before `e` is reached. No thread waits for that.
   ///
   /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not
   ///            wait for the host device; co_await the event instead

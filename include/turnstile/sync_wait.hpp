@@ -39,14 +39,15 @@ class thread_blocker : public branch_end {
 
 }  // namespace detail
 
-/// Runs `a` and blocks the calling thread until it is done. References come back as references.
+/// Runs `a` and blocks the calling thread until it has ended. References come back as references.
 ///
+/// Memory     the caller sees what `a` wrote
 /// Runs on    the calling thread until `a` first suspends
 /// Throws     what `a` throws; a wait that the caller's own holds would make endless is refused
 /// Cancel     whatever `a` waits for in the library, by what surrounds the caller
-/// Lifetime   `a` is referred to, and outlives the call
+/// Lifetime   `a` is referred to, and must outlive the call
 /// Progress   blocks a thread. On a pool's thread it can starve the pool, which nothing detects.
-///            Coroutines without an executor that were about to go on on this thread do so on
+///            Coroutines without an executor that were about to resume on this thread do so on
 ///            thread_pool::shared()
 template <detail::awaitable A>
 detail::kept<detail::awaited<A>> sync_wait(A&& a) {

@@ -17,8 +17,8 @@ namespace turnstile {
 template <class T>
 class synchronized;
 
-/// A section_guard that also gives the data: `*g`, `g->member`. As movable, and as empty by
-/// default.
+/// A section_guard that also gives the data: `*g`, `g->member`. Like that one it is movable, and
+/// empty by default.
 template <class T>
 class synchronized_guard {
  public:
@@ -43,6 +43,10 @@ class synchronized_guard {
 ///
 /// Members behave as those of critical_section; bodies are called with `T&`, predicates with `const
 /// T&`.
+///
+/// Threads    as critical_section
+/// Throws     the constructors: as that of critical_section, and what T throws
+/// Lifetime   as critical_section; the value lives as long as this
 template <class T>
 class synchronized {
   template <class Body>

@@ -126,9 +126,12 @@ class task_promise<void> : public task_promise_base<void> {
 /// A lazily started coroutine with a result. Awaited once, as an rvalue; may be moved until then.
 ///
 /// Threads    a task is used by one thread at a time
+/// Memory     the awaiter sees what the task wrote
 /// Runs on    the awaiting thread until it first suspends, then wherever it is resumed
-/// Resumes    the awaiting coroutine goes on where the task ended, in constant stack
+/// Resumes    the awaiting coroutine resumes where the task ended, in constant stack
 /// Throws     what the task's body throws, at the co_await
+/// Cancel     a stop of what surrounds the await ends what the task waits for in the library; its
+///            own code is never stopped
 /// Lifetime   its frame is allocated by the call and freed with the task; a thread keeps some of
 ///            the frames that it frees, to give them out again (detail/recycled.hpp)
 template <class T>

@@ -17,13 +17,14 @@ class pool_core;
 }
 
 /// Runs jobs on a fixed number of threads. A worker keeps what it posts itself, in order, and idle
-/// workers take half of it. Forks (fork.hpp) lie apart, and go before. Workers with nothing to do
-/// sleep.
+/// workers take half of it. Forks (fork.hpp) are kept apart, and run first. Workers with nothing to
+/// do sleep.
 ///
 /// Threads    `post` from any thread; construction and destruction from one
 /// Order      a worker's own jobs are begun in the order it posted them, unless stolen; none across
 ///            workers
-/// Resumes    a coroutine that waited for a section goes on on the worker it left, unless another
+/// Memory     a job sees what came before its `post`
+/// Resumes    a coroutine that waited for a section resumes on the worker it left, unless another
 ///            one that is idle takes it, or the worker that served it does little but run bodies
 /// Progress   posting from a worker is wait-free while its queue of 256 has room; beyond that, and
 ///            from elsewhere, it takes a lock for the length of a list splice

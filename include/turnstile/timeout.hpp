@@ -94,16 +94,18 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 
 }  // namespace detail
 
-/// Runs `a` and gives what it gives. When `d` is over, `a` is asked to stop: its current_stop_token
-/// says so, and whatever it waits for in the library ends with operation_cancelled. It goes on when
-/// `a` has ended, so what does not wait in the library should look at its token.
+/// Runs `a` and gives what it gives. When `d` has passed, `a` is asked to stop: current_stop_token
+/// says so, and whatever it waits for in the library ends with operation_cancelled. timeout resumes
+/// when `a` has ended, so what does not wait in the library should look at its token.
 ///
+/// Memory     the awaiter sees what `a` wrote
+/// Progress   does not block a thread
 /// Runs on    the awaiting thread until `a` first suspends; callbacks that were registered with its
 ///            token are called on the thread of the library's timers, and should be short
 /// Resumes    where `a` ended
 /// Throws     what `a` throws; deadline_exceeded in place of an operation_cancelled, if the time
-///            was over and the surroundings were not stopped. What comes all the same after that, a
-///            value or another error, is given as it is
+///            was up and the surroundings were not stopped. A value or another error that `a` gives
+///            all the same is passed on
 /// Cancel     a stop of what surrounds it is passed on to `a`
 /// Lifetime   an rvalue is kept in the awaiting frame; a stop state is allocated, and a frame
 ///            unless `a` is a task

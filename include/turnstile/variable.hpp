@@ -42,17 +42,17 @@ struct variable_access;
 /// together, or a read and a write that do, need a critical_section.
 ///
 /// Small values (trivially copyable, at most 8 bytes, on x86-64) are part of the variable: no lock,
-/// no allocation. All others are in a block that snapshots share: who writes copies the value if
+/// no allocation. All others are in a block that snapshots share: a write copies the value if
 /// somebody holds a snapshot of it, and else changes it in place. Assigning never copies.
 ///
 /// Threads    every member from any thread; the destructor from one, after all other calls
 /// Order      one order of all writes and reads of a variable
-/// Memory     who reads sees everything that came before the write
+/// Memory     a read sees everything that came before the write that it finds
 /// Progress   small: lock-free. Others: read never waits for a value that is copied, assigned, or
 ///            changed while somebody holds a snapshot of it. A value that nobody holds is changed
 ///            in place, without a copy; a read that begins meanwhile waits for that one change, and
 ///            blocks its thread as long as the function or operator takes. Writers wait for each
-///            other. A program whose reads must never wait holds a snapshot of the newest value
+///            other. If reads must never wait, keep a snapshot of the newest value
 /// Claims     inside a body that did not declare it in `uses`, the section held claims it when it
 ///            is touched
 /// Throws     exclusive_access_error and device_mismatch_error at the touch, before anything is
@@ -66,7 +66,7 @@ class variable {
   static_assert(std::copy_constructible<T>, "a value with a snapshot is copied to be changed");
 
  public:
-  /// `name` is copied and stands in errors. A section on another device than `place` refuses it.
+  /// `name` is copied and appears in errors. A section on another device than `place` refuses it.
   explicit variable(T initial, std::string_view name = {}, device place = device::any())
       : identity_(name, place), value_(std::move(initial)) {}
   variable(const variable&) = delete;
@@ -78,7 +78,7 @@ class variable {
     return value_.read();
   }
 
-  /// Writes; gives the snapshot of what this call wrote. So do the others.
+  /// Writes; returns the snapshot of what this call wrote. So do the other writes.
   snapshot<T> assign(T value) {
     touch();
     return value_.assign(value_.prepare(std::move(value)));
@@ -119,8 +119,8 @@ class variable {
     return value_.compare_assign(version, std::move(value));
   }
 
-  /// Calls fn(const T&) on the value at this moment, which stays as it is during the call. Who
-  /// writes meanwhile does not wait for it, and copies.
+  /// Calls fn(const T&) on the value at this moment, which stays as it is during the call. A write
+  /// meanwhile does not wait for that, and copies.
   template <std::invocable<const T&> F>
   decltype(auto) with_read_lock(F&& fn) const {
     touch();
@@ -136,7 +136,7 @@ class variable {
 
   std::string_view name() const noexcept { return identity_.name(); }
 
-  /// For `uses`: what it is known by to the registry.
+  /// For `uses`: its identity.
   operator resource_ref() const noexcept { return identity_; }
 
   // They would read and write in two steps, or seem to.

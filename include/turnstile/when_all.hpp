@@ -121,13 +121,16 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 /// Starts all of them, in order, and resumes when all have ended. Those that are given as fork(a)
 /// may run at the same time (fork.hpp).
 ///
+/// Threads    awaited once, on any thread; the children may end on any
+/// Memory     the awaiter sees what all of them wrote
+/// Progress   does not block a thread
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
 /// Throws     the error that happened first, after all have ended; operation_cancelled only if
 ///            there is nothing else
 /// Cancel     a stop of what surrounds it reaches all of them
 /// Lifetime   rvalues are kept in the awaiting frame, or in an array for a range; one frame is
-///            allocated for each child that is no task
+///            allocated for each child that is not a task
 template <detail::awaitable... A>
 auto when_all(A&&... a) {
   return detail::all_of<A...>(std::forward<A>(a)...);

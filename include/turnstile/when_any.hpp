@@ -161,16 +161,19 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 /// should look at its token.
 ///
 /// The first one to end decides, by its value or its error; only a cancellation leaves that to the
-/// next one, for it follows from something else. What the others give is dropped.
+/// next one, because it follows from something else. What the others give is dropped.
 ///
 /// Gives      which one, and what it gave: a variant, with monostate for void and reference_wrapper
 ///            for references
+/// Threads    awaited once, on any thread; the children may end on any
+/// Memory     the awaiter sees what all of them wrote
+/// Progress   does not block a thread
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
-/// Throws     the error of the one that decides; operation_cancelled if all were
+/// Throws     the error of the one that decides; operation_cancelled if all were cancelled
 /// Cancel     a stop of what surrounds it is passed on to all of them
 /// Lifetime   rvalues are kept in the awaiting frame; a stop state is allocated, and one frame for
-///            each child that is no task
+///            each child that is not a task
 template <detail::awaitable... A>
   requires(sizeof...(A) != 0)
 auto when_any(A&&... a) {

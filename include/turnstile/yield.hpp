@@ -106,7 +106,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
 
 }  // namespace detail
 
-/// Goes to the end of the queue of the executor the coroutine runs on; without one it goes on at
+/// Goes to the end of the queue of the executor the coroutine runs on; without one it continues at
 /// once.
 ///
 /// Resumes    on that executor
@@ -114,13 +114,14 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
 /// Lifetime   the coroutine must not be destroyed while it is in the queue
 inline detail::yield_awaiter yield() noexcept { return {}; }
 
-/// Runs `a` on `to`, then goes on where it was awaited from.
+/// Runs `a` on `to`, then resumes where it was awaited.
 ///
 /// Runs on    `to`, until `a` first suspends
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where `a` ended
 /// Throws     what `a` throws; at once: invalid_argument if `to` is empty
 /// Cancel     whatever `a` waits for in the library, by what surrounds the awaiting coroutine
-/// Lifetime   the awaiting coroutine must not be destroyed while `a`, or itself, is in a queue
+/// Lifetime   the awaiting coroutine must not be destroyed while `a`, or itself, is in a queue. A
+///            frame is allocated unless `a` is a task
 template <detail::awaitable A>
 auto schedule_on(executor_ref to, A&& a) {
   if (!to) throw std::invalid_argument("turnstile: schedule_on needs an executor");
