@@ -88,6 +88,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
 ///            oldest.
 ///            Endless forks starve nobody: other jobs, and those from outside, have a turn once in
 ///            61 jobs, the oldest fork once in some 4000
+/// Memory     the awaiter sees what `a` wrote
 /// Runs on    the executor that the awaiting coroutine runs on, until `a` first suspends: a pool's
 ///            worker keeps it, anywhere else it is posted; without one it runs at once
 /// Resumes    where `a` ended, or the last of its siblings

@@ -29,6 +29,7 @@ struct stream_access;
 ///            the calling thread's current device
 /// Memory     whatever finds it ready, or resumes after awaiting it, sees what the work before it
 ///            wrote, in host, pinned and managed memory
+/// Progress   does not block a thread
 /// Resumes    on the executor the coroutine was running on; without one on thread_pool::shared().
 ///            Those that wait for one stream resume in the order of their places
 /// Throws     what went wrong between the place before it and this one: what a callable threw, or

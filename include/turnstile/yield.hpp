@@ -116,6 +116,7 @@ inline detail::yield_awaiter yield() noexcept { return {}; }
 
 /// Runs `a` on `to`, then resumes where it was awaited.
 ///
+/// Memory     the awaiter sees what `a` wrote
 /// Runs on    `to`, until `a` first suspends
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where `a` ended
 /// Throws     what `a` throws; at once: invalid_argument if `to` is empty
