@@ -6,8 +6,11 @@
 #include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/thread_pool.hpp>
 
 #include <chrono>
+#include <cstdint>
+#include <utility>
 
 namespace turnstile::detail {
 
@@ -30,10 +33,49 @@ constinit blocked_threads to_blocked_threads;
 void give_away() noexcept {
   batch::give_away_all();
   trampoline::give_away_all();
+  blocked_thread::go_away_all();
+}
+
+blocked_thread::in_line::in_line(blocked_thread& me) noexcept
+    : outer_(std::exchange(here().in_line, &me)) {
+  me.outer_ = outer_;
+}
+
+blocked_thread::in_line::~in_line() { here().in_line = outer_; }
+
+// False: the thread has gone away.
+bool blocked_thread::take(job& j) noexcept {
+  atomic<std::uint32_t>& word = word_;
+  std::uint32_t seen = word.load(relaxed);
+  job_ = &j;
+  do {
+    if ((seen & away) != 0) return false;
+  } while (!word.compare_exchange_weak(seen, seen | has_job, seq_cst, relaxed));  // B1
+  if ((seen & parked) != 0) word.notify_one();  // this and the section may have ended
+  return true;
+}
+
+void blocked_thread::post(job& j) noexcept {
+  if (!take(j)) executor_ref(thread_pool::shared()).post(j);
+}
+
+void blocked_thread::go_away() noexcept {
+  if ((word_.fetch_or(away, acquire) & has_job) == 0) return;  // B1
+  job& j = *job_;
+  word_.fetch_and(~has_job, relaxed);
+  executor_ref(thread_pool::shared()).post(j);
+}
+
+void blocked_thread::go_away_all() noexcept {
+  for (blocked_thread* t = here().in_line; t != nullptr; t = t->outer_) t->go_away();
 }
 
 void blocked_thread::wait() noexcept {
-  while ((await_word() & has_job) != 0) run_job();
+  for (;;) {
+    if ((word_.load(relaxed) & away) != 0) word_.fetch_and(~away, relaxed);
+    if ((await_word() & has_job) == 0) return;
+    run_job();
+  }
 }
 
 void blocked_thread::need_not_wait() noexcept {
@@ -44,6 +86,7 @@ void blocked_thread::run_job() noexcept {
   job& j = *job_;
   word_.fetch_and(done, relaxed);  // whoever posts again comes after the job
   const chain_scope nothing_held{nullptr};
+  const in_line until_it_waits_again(*this);
   const trampoline before_it(true);
   job_access::work_here(j);
 }

@@ -4,6 +4,7 @@
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"
 #include "schedule/lane.hpp"
+#include "schedule/shared_pool.hpp"
 #include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
@@ -19,6 +20,22 @@ using detail::acq_rel;
 namespace {
 
 void ask_and_leave(ended_by_the_last& s) { s.check_and_leave(s.cs.execute_blocking(s.body())); }
+
+// As a section that is given to a thread in its line: it does what that thread blocks for, and then
+// what it waits for.
+struct given : job {
+  explicit given() noexcept : job(&serve) {}
+  static void serve(job& j) noexcept {
+    auto& self = static_cast<given&>(j);
+    self.other.signal();
+    self.result = 1;
+    self.in_line.signal();
+  }
+
+  detail::blocked_thread in_line;
+  detail::blocked_thread other;
+  guarded<int> result{0};
+};
 
 }  // namespace
 
@@ -134,6 +151,53 @@ TEST_SUITE("blocking") {
                     }});
         },
         {.most = {1, 0}});
+  }
+
+  TEST_CASE("blocking: a thread that blocks for something else keeps nothing, and waits again") {
+    holds(
+        [] {
+          given g;
+          const shared_pool pool;
+          together({[&] {
+                      {
+                        const detail::blocked_thread::in_line until_it_waits(g.in_line);
+                        const detail::trampoline before_it(true);
+                        detail::before_blocking();
+                        g.other.wait();
+                      }
+                      g.in_line.wait();
+                      require(g.result == 1, "it has not been served");
+                    },
+                    [&] { executor_ref(g.in_line).post(g); }});
+        },
+        {.most = {1, 1}});
+  }
+
+  // Here while the thread that asks is not waiting yet: whoever it serves goes on there, and blocks.
+  TEST_CASE("blocking: one that a thread in line has served blocks it for the same section") {
+    holds(
+        [] {
+          const shared_pool pool;
+          critical_section cs({.ring_capacity = 1});
+          guarded<int> n{0};
+          const auto count = [&n] { n = n + 1; };
+          section_guard busy = support::hold(cs);
+          async_scope scope;
+          const auto ask_and_block = [&]() -> task<> {
+            co_await cs.execute(count);
+            cs.execute_blocking(count);
+          };
+          together({[&] { scope.spawn(ask_and_block()); },
+                    [&] {
+                      busy.unlock();
+                      cs.post(count);
+                      cs.execute_blocking(count);
+                    }});
+          sync_wait(scope.join());
+          cs.execute_blocking([] {});  // what was posted came before
+          require(n == 4, "not everybody was served");
+        },
+        {.most = {2, 0}});
   }
 
   TEST_CASE("blocking: who has entered one of several does not wait for a body that waits for it") {

@@ -692,14 +692,23 @@ rule("the end does not notify", "word.notify_one();", "")
 
 rule = rules_of("include/turnstile/detail/blocked_thread.hpp", BLOCKING)
 rule("a parked thread is told and not woken",
-     "if ((word.fetch_add(what, seq_cst) & parked) != 0) word.notify_one();",
-     "word.fetch_add(what, seq_cst);")
+     "if ((word.fetch_add(done, seq_cst) & parked) != 0) word.notify_one();",
+     "word.fetch_add(done, seq_cst);")
 
 rule = rules_of("lib/strand/blocked_thread.cpp", BLOCKING)
 rule("parks by store", "word_.compare_exchange_strong(nothing, parked, relaxed, relaxed);",
      "word_.store(parked, relaxed); static_cast<void>(nothing);")
+rule("a parked thread is given the section and not woken",
+     "if ((seen & parked) != 0) word.notify_one();", "static_cast<void>(seen);")
 rule("a thread that is given the section does not serve",
-     "while ((await_word() & has_job) != 0) run_job();", "static_cast<void>(await_word());")
+     "if ((await_word() & has_job) == 0) return;\n    run_job();",
+     "static_cast<void>(await_word());\n    return;")
+rule("a thread that blocks for something else keeps the section",
+     "  blocked_thread::go_away_all();\n", "")
+rule("a thread that blocks for something else is given the section",
+     "if ((seen & away) != 0) return false;", "")
+rule("a thread that waits again is still away",
+     "if ((word_.load(relaxed) & away) != 0) word_.fetch_and(~away, relaxed);", "")
 rule("who withdraws its own request forgets the section that it was given",
      "if ((word_.load(relaxed) & has_job) != 0) run_job();", "")
 rule("who takes the section forgets that it is done with", "word_.fetch_and(done, relaxed);",
@@ -732,8 +741,8 @@ rule("the end wakes only those who lie", "tokens_.store(for_everybody, seq_cst)"
 
 rule = rules_of("lib/executor/thread_pool.cpp", POOL)
 rule("a worker's post wakes nobody",
-     "as_worker->keep(first, last, n, sleepers_);\n      sleepers_.wake_one();",
-     "as_worker->keep(first, last, n, sleepers_);")
+     "here().as_worker->keep(first, last, n, sleepers_);\n      sleepers_.wake_one();",
+     "here().as_worker->keep(first, last, n, sleepers_);")
 rule("handing back wakes nobody", "to.mail.push(first, last);\n    sleepers_.wake_one();",
      "to.mail.push(first, last);")
 rule("the end wakes nobody", "stopping_.store(true, seq_cst);\n    sleepers_.wake_one();",

@@ -7,6 +7,7 @@
 #include "schedule/client.hpp"
 #include "schedule/lane.hpp"
 #include "schedule/place.hpp"
+#include "schedule/shared_pool.hpp"
 
 #include <turnstile/turnstile.hpp>
 
@@ -26,17 +27,6 @@ using namespace turnstile;
 using namespace std::chrono_literals;
 using detail::acq_rel;
 using detail::relaxed;
-
-// The shared pool outlives every execution, so a scenario that needs it brings one of its own: all
-// calls from other files come here (meson.build).
-namespace {
-thread_pool* pool_of_scenario = nullptr;
-}
-thread_pool& shared_pool_here() asm("__wrap__ZN9turnstile11thread_pool6sharedEv");
-thread_pool& shared_pool_here() {
-  require(pool_of_scenario != nullptr, "nothing may go to the shared pool here");
-  return *pool_of_scenario;
-}
 
 namespace {
 
@@ -528,8 +518,7 @@ TEST_SUITE("withdrawal") {
   TEST_CASE("withdrawal: what was submitted goes, or its body runs, and the handle says which") {
     holds(
         [] {
-          thread_pool pool(1);
-          pool_of_scenario = &pool;
+          const shared_pool pool;
           place p;
           std::stop_source stop;
           p.hold();
@@ -557,8 +546,7 @@ TEST_SUITE("withdrawal") {
           place p;
           std::stop_source stop;
           {
-            thread_pool pool(1);
-            pool_of_scenario = &pool;
+            const shared_pool pool;
             p.hold();
             p.cs.post(p.body(0), {.stop = stop.get_token()});
             together({[&] { p.unlock(); }, [&] { stop.request_stop(); }});

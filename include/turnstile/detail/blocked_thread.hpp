@@ -1,23 +1,31 @@
 // blocked_thread.hpp - a thread that waits in place for its request to be served.
 //
-// Shape     word = done | job | parked
+// Shape     word = done | job | parked | away
 //
 //             -        --spun in vain----> parked        by the thread
 //             ., parked --signal---------> done, parked   by whoever hands its request back
 //             ., parked --post-----------> job, parked    by whoever gives it the section to serve on
 //             job      --run-------------> -             by the thread, which then waits again
 //             done     --returns                         the thread goes on
+//             -, job   --go away---------> away          by the thread, which blocks for something
+//                                                        else first; a job goes to the shared pool,
+//                                                        and so does what is posted from now on
+//             away     --wait------------> -             by the thread
+//
+//           While its request is in line, and before it waits, a thread runs what it has served, and
+//           that may block it for something that the section has to do (test/schedule). It has gone
+//           away then.
 //
 //           done and job come once for each wait, and may be there together: the request was
 //           withdrawn after the section had been given away with it. Then the job is run first.
 //
-// Edges     B1  word.fetch_add(seq_cst) in tell -> load(acquire) in spin and park: the result, or
-//               the job.
+// Edges     B1  word.fetch_add(seq_cst) in signal, CAS(seq_cst) in take -> load(acquire) in spin and
+//               park, fetch_or(acquire) in go_away: the result, or the job.
 //               seq_cst, because notify_one looks whether anybody waits: its look must not come
 //               before
 //
-// Progress  signal and post are wait-free, and make a system call only if the thread is parked.
-//           wait blocks a thread.
+// Progress  signal is wait-free and post lock-free; both make a system call only if the thread is
+//           parked. wait blocks a thread.
 //
 // Dangers   After signal's fetch_add the thread may have returned, and this object be gone.
 //           Notifying uses the address only, and a waiter looks at the word again whenever it
@@ -42,14 +50,30 @@ class blocked_thread {
   blocked_thread& operator=(const blocked_thread&) = delete;
 
   // By whoever hands its request back, once. This may be gone afterwards.
-  void signal() noexcept { tell(done); }
+  void signal() noexcept {
+    atomic<std::uint32_t>& word = word_;
+    if ((word.fetch_add(done, seq_cst) & parked) != 0) word.notify_one();  // B1
+  }
 
   // As an executor: whoever serves the section gives it away with this thread's request, which is
   // next.
-  void post(job& j) noexcept {
-    job_ = &j;
-    tell(has_job);  // and the section may have ended
-  }
+  void post(job& j) noexcept;
+
+  // By the thread, while its request is in line and it does not wait yet, or runs a job: what
+  // blocks it in this scope may have to be done by the section. Such scopes nest.
+  class in_line {
+   public:
+    explicit in_line(blocked_thread& me) noexcept;
+    ~in_line();
+    in_line(const in_line&) = delete;
+    in_line& operator=(const in_line&) = delete;
+
+   private:
+    blocked_thread* outer_;
+  };
+
+  // By the thread, before it blocks for something else: all whose scopes it is in.
+  static void go_away_all() noexcept;
 
   // By the thread. Serves others meanwhile if it is asked to.
   void wait() noexcept;
@@ -62,18 +86,18 @@ class blocked_thread {
   static constexpr std::uint32_t parked = 1;
   static constexpr std::uint32_t has_job = 2;
   static constexpr std::uint32_t done = 4;
+  static constexpr std::uint32_t away = 8;
 
-  void tell(std::uint32_t what) noexcept {
-    atomic<std::uint32_t>& word = word_;
-    if ((word.fetch_add(what, seq_cst) & parked) != 0) word.notify_one();  // B1
-  }
+  bool take(job& j) noexcept;
+  void go_away() noexcept;
   std::uint32_t await_word() noexcept;
   std::uint32_t spin() noexcept;
   std::uint32_t park() noexcept;
   void run_job() noexcept;
 
   atomic<std::uint32_t> word_{0};
-  guarded<job*> job_;  // B1
+  guarded<job*> job_;                // B1
+  blocked_thread* outer_ = nullptr;  // whose scope this one's is in
 };
 
 // Where the requests of blocked threads go when they are done with: each tells its thread, wherever

@@ -62,6 +62,7 @@ class blocking_execution : private execution<Body> {
   }
 
   typename base::line_entry wait_for_turn() {
+    const blocked_thread::in_line until_it_waits(me_);
     const trampoline before_it(true);
     this->block_here(me_);
     return base::wait_for_turn();

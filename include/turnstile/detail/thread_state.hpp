@@ -16,6 +16,7 @@ namespace turnstile::detail {
 class fiber_core;
 struct exceptions_here;
 class trampoline;
+class blocked_thread;
 class batch;
 class relay;
 class timer;
@@ -91,6 +92,7 @@ struct alignas(cache_line) thread_state {
   bool is_timed = false;       // from its last body to the next arrival
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
+  blocked_thread* in_line = nullptr;     // innermost one that has a request in line: its scopes
   hold_frame* spare_hold = nullptr;      // of the last guard that ended here: registry/chain.cpp
   spare_frames frames;                   // that this thread has freed
 
