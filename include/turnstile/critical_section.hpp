@@ -314,7 +314,8 @@ class critical_section {
   ///            section's line waits for a section that the caller's chain holds; bad_alloc. Twice
   ///            is fine
   /// Cancel     the wait ends with the when_any, timeout or scope around it; the section is closed
-  ///            all the same, also if those were stopped before
+  ///            all the same, also if those were stopped before. Its close is still in line then:
+  ///            await close() once more before the section is destroyed
   auto close(std::source_location where = std::source_location::current()) {
     return detail::close_awaiter(core_, where);
   }

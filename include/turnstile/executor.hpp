@@ -26,7 +26,8 @@ struct job_access;
 /// Memory     the job has to see what came before `post`
 /// Progress   an executor that runs the job inside `post` delays the posting thread, which may be
 ///            about to serve a section, or be looking at devices for everything that waits for
-///            one; such a job must not block the thread (`execute_blocking`, `sync_wait`)
+///            one; such a job must not block the thread (`execute_blocking`, `sync_wait`). What it
+///            posts runs inside it again: a long line of such steps needs a long stack
 /// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
 ///            the executor's life
 template <class E>
@@ -34,7 +35,8 @@ concept executor = requires(E& e, job& j) {
   { e.post(j) } noexcept;
 };
 
-/// Refers to an executor, any type. Empty by default; two are equal if they refer to the same one.
+/// Refers to an executor, any type. Empty by default; two are equal if they refer to the same one,
+/// as the same type: a base class is another executor than what derives from it.
 class TURNSTILE_VISIBLE executor_ref {
  public:
   constexpr executor_ref() noexcept = default;

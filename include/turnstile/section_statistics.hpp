@@ -12,10 +12,11 @@ struct section_statistics {
   std::uint64_t executions = 0;  ///< bodies that ran, thrown or not; a guard's hold counts as one
   std::uint64_t withdrawn = 0;   ///< requests that were withdrawn before they started
   std::uint64_t refused = 0;     ///< requests that were never accepted, or not set aside
-  std::size_t waiters = 0;       ///< requests queued or set aside now
+  std::size_t waiters = 0;       ///< requests queued or set aside now, also a close; see held
   std::size_t most_waiters = 0;  ///< the most there ever were; may count some that had just ended,
                                  ///< and miss some where one that was set aside was withdrawn
-  bool held = false;             ///< a body runs, a guard is owned, or a device works for it
+  bool held = false;             ///< a body runs, a guard is owned, a device works for it, or the
+                                 ///< first one queued waits for that, or for an executor
 };
 
 }  // namespace turnstile

@@ -101,26 +101,27 @@ using owned_identity = std::unique_ptr<const resource_identity, end_of_identity>
 using address_map = map_of<std::uintptr_t, owned_identity>;
 using name_map = map_of<name_key, named>;
 
-// libcds wants its start first, then its collector, then the thread that makes a map.
 struct library {
-  struct start {
-    start() { cds::Initialize(); }
-  };
-  struct first_thread {
-    first_thread() { cds::gc::dhp::smr::attach_thread(); }
-  };
-
-  start started;
-  collector collected;
-  first_thread attached;
   address_map addresses;
   name_map names;
 };
 
+// libcds wants its start first, then its collector, then the thread that makes a map. None of them
+// is ended when the next one fails: a thread's record lies in the collector, whose end allocates.
+void start_libcds() {
+  struct start {
+    start() { cds::Initialize(); }
+  };
+  static const start once;
+  static collector& never_destroyed = *new collector;
+  static_cast<void>(never_destroyed);
+  cds::gc::dhp::smr::attach_thread();
+}
+
 // Never destroyed: sections that claim addresses or have shared names may be destroyed by
 // destructors of static objects.
 library& all() {
-  static library& one = *new library;
+  static library& one = (start_libcds(), *new library);
   return one;
 }
 

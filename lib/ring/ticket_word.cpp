@@ -14,10 +14,15 @@ arrival ticket_word::arrive_busy(place p) noexcept {
   }
   const std::uint64_t n = p & pending_mask;
   if (n >= most_allowed) contract_break("", "more than 33 million requests wait at once", {});
-  // Who keeps the section may not be inside, and then this one does not wait: see
-  // note_waiting_behind.
-  raise_to(most_, static_cast<std::uint32_t>(found_kept(p) ? n : n + 1));
+  note_queued(p);
   return arrival::queued;
+}
+
+// Who keeps the section may not be inside, and then this one does not wait: see
+// note_waiting_behind.
+void ticket_word::note_queued(place p) noexcept {
+  const std::uint64_t n = p & pending_mask;
+  raise_to(most_, static_cast<std::uint32_t>(found_kept(p) ? n : n + 1));
 }
 
 arrival ticket_word::try_arrive(place& p) noexcept {
@@ -35,7 +40,9 @@ arrival ticket_word::close(place& p) noexcept {
   do {
     if ((p & closed_bit) != 0) return arrival::closed;
   } while (!word_.compare_exchange_weak(p, p + step, acquire, relaxed));  // W1
-  return (p & pending_mask) == 0 ? arrival::owner : arrival::queued;
+  if ((p & pending_mask) == 0) return arrival::owner;
+  note_queued(p);
+  return arrival::queued;
 }
 
 void ticket_word::note_waiting_behind(place p) noexcept {

@@ -233,6 +233,7 @@ void section_core::post_first(place p, request& r) noexcept {
     stand_in::of(r).stands = stand_in::position::neither;
   }
   batch done;
+  done.keep_off();
   pass_to_executor(r, done);
   done.deliver();
 }
@@ -282,6 +283,7 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   if (what == after_publish::take_over) {
     if (request* const next = next_awaited()) {
       batch done;
+      done.keep_off();
       pass_to_executor(*next, done, queued::next);
       done.deliver();
     }

@@ -68,7 +68,8 @@ section_core::~section_core() {
   if (closers() != closed_list && (ring_.pending() != 0 || waits_aside())) {
     contract_break(
         label(),
-        "destroyed while a body runs, a guard is owned, a request waits or a device works for it",
+        "destroyed while a body runs, a guard is owned, a request or its close waits, or a device "
+        "works for it",
         {});
   }
   if (has_aside_) forget_aside();

@@ -21,7 +21,7 @@ turnstile::task<> deposit_often(int times) {
 }
 
 turnstile::task<> deposit_from_both_sides(turnstile::thread_pool& pool, int times) {
-  co_await turnstile::when_all(turnstile::schedule_on(pool, deposit_often(times)),
+  co_await turnstile::when_all(turnstile::fork(deposit_often(times)),
                                turnstile::schedule_on(pool, deposit_often(times)));
 }
 

@@ -311,6 +311,7 @@ rule("resumes a waiting body's chain before it has accounted", ENDED,
      "done.add(r);\ndone.deliver();\ngo_on(next_after_body(done), done);", BODY)
 rule("a post that takes over does not go on", """if (request* const next = next_awaited()) {
       batch done;
+      done.keep_off();
       pass_to_executor(*next, done, queued::next);
       done.deliver();
     }""", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))

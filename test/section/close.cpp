@@ -106,6 +106,8 @@ TEST_SUITE("section") {
     const foreign late = run_in(cs, runs);
     CHECK_THROWS_AS(late.rethrow(), section_closed);
     CHECK_FALSE(closed);
+    CHECK(cs.statistics().waiters == 21);  // with the close itself
+    CHECK(cs.statistics().most_waiters == 21);
     support::serve_here([&] { busy.unlock(); });
     CHECK(closed);
     CHECK(runs == 20);

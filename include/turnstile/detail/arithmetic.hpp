@@ -27,7 +27,9 @@ concept can_divide = std::is_arithmetic_v<T> || requires(const T& t) {
 template <class T, class D>
   requires can_add<T, D>
 void add_to(T& t, const D& d) {
-  if constexpr (requires { t += d; }) {
+  if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<D>) {
+    t = static_cast<T>(t + d);
+  } else if constexpr (requires { t += d; }) {
     t += d;
   } else {
     t = t + d;
@@ -37,7 +39,9 @@ void add_to(T& t, const D& d) {
 template <class T, class D>
   requires can_subtract<T, D>
 void subtract_from(T& t, const D& d) {
-  if constexpr (requires { t -= d; }) {
+  if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<D>) {
+    t = static_cast<T>(t - d);
+  } else if constexpr (requires { t -= d; }) {
     t -= d;
   } else {
     t = t - d;

@@ -189,13 +189,13 @@ class child : private branch_end,
     chain_frame* root = chain;
     while (root->parent != nullptr) root = root->parent;
     if (!is_member(root)) return chain;
-    auto& work = static_cast<member_frame&>(*root);
+    auto& its_work = static_cast<member_frame&>(*root);
     if (root != chain) {
-      if (!work.is_shared) work.is_shared = true;  // else they started after it was written
+      if (!its_work.is_shared) its_work.is_shared = true;  // else they started after it was written
       return chain;
     }
-    member_.emplace(*work.scope, *work.at);
-    work.scope->add(*member_);
+    member_.emplace(*its_work.scope, *its_work.at);
+    its_work.scope->add(*member_);
     return &*member_;
   }
 

@@ -159,6 +159,7 @@ class ticket_word {
   static constexpr std::uint64_t most_allowed = pending_mask - 65536;
 
   TURNSTILE_COLD arrival arrive_busy(place p) noexcept;
+  void note_queued(place p) noexcept;
 
   atomic<std::uint64_t> word_{0};
   statistic<std::uint32_t> most_{0};  // high-water mark of pending: a statistic, relaxed throughout
