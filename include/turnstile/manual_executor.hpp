@@ -3,6 +3,7 @@
 // Behind it: lib/executor.
 #pragma once
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
@@ -38,8 +39,7 @@ class manual_executor {
 
  private:
   mutable detail::mutex mutex_;
-  detail::guarded<job*> first_{nullptr};
-  detail::guarded<job*> last_{nullptr};
+  detail::fifo<job, &job::next> jobs_;
   detail::guarded<std::size_t> n_{0};
 };
 

@@ -20,21 +20,6 @@ constexpr int most_pieces = limit(64, 2);
 
 }  // namespace
 
-struct host_lane::piece {
-  enum class [[nodiscard]] done : bool { yes, later };
-
-  piece() = default;
-  piece(const piece&) = delete;
-  piece& operator=(const piece&) = delete;
-  // Later: somebody else goes on with the lane, which may be gone. This is gone either way.
-  virtual done run(host_lane& l) noexcept = 0;
-
-  guarded<piece*> next{nullptr};
-
- protected:
-  ~piece() = default;
-};
-
 // Kept for the next one when nobody has it any more.
 class host_lane::host_point final : public point, public piece {
  public:
@@ -137,18 +122,6 @@ struct host_lane::freed final : piece {
   }
 };
 
-void host_lane::list::append(piece& p) noexcept {
-  p.next = nullptr;
-  *(first == nullptr ? &first : &last->next) = &p;
-  last = &p;
-}
-
-host_lane::piece* host_lane::list::take() noexcept {
-  piece* const p = first;
-  if (p != nullptr) first = p->next;
-  return p;
-}
-
 host_lane::host_lane(executor_ref on, bool is_polled) noexcept
     : lane(device::host()), job(&run_job), point_waiter(&go_on), on_(on), is_polled_(is_polled) {}
 
@@ -168,7 +141,7 @@ void host_lane::note_error(std::exception_ptr e) noexcept {
 void host_lane::give(piece& p) noexcept {
   {
     const std::lock_guard locked(lock_);
-    pieces_.append(p);
+    pieces_.push(p);
     if (is_busy_) return;
     is_busy_ = true;
   }
@@ -256,7 +229,7 @@ void host_lane::run() noexcept {
 
 host_lane::piece* host_lane::next_or_rest() noexcept {
   const std::lock_guard locked(lock_);
-  piece* const p = pieces_.take();
+  piece* const p = pieces_.pop();
   if (p == nullptr) is_busy_ = false;
   return p;
 }

@@ -21,6 +21,7 @@
 
 #include "device/engine.hpp"
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/lane.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
@@ -48,18 +49,25 @@ class host_lane final : public lane, private job, private point_waiter, private 
 
  private:
   class host_point;
-  struct piece;
   struct callable;
   struct copying;
   struct waiting;
   struct freed;
   class spare_points;
 
-  struct list {
-    guarded<piece*> first{nullptr};
-    guarded<piece*> last{nullptr};
-    void append(piece& p) noexcept;
-    piece* take() noexcept;
+  struct piece {
+    enum class [[nodiscard]] done : bool { yes, later };
+
+    piece() = default;
+    piece(const piece&) = delete;
+    piece& operator=(const piece&) = delete;
+    // Later: somebody else goes on with the lane, which may be gone. This is gone either way.
+    virtual done run(host_lane& l) noexcept = 0;
+
+    guarded<piece*> next{nullptr};
+
+   protected:
+    ~piece() = default;
   };
 
   ~host_lane() override;
@@ -79,7 +87,7 @@ class host_lane final : public lane, private job, private point_waiter, private 
   const bool is_polled_;
   guarded<std::exception_ptr> error_;  // since the last point
   mutex lock_;
-  list pieces_;
+  fifo<piece, &piece::next> pieces_;
   guarded<host_point*> spare_{nullptr};   // for submissions that have begun
   guarded<host_point*> passed_{nullptr};  // polled: passed by, newest first
   guarded<std::uint32_t> awaited_{0};     // polled: points that nobody has been told of

@@ -13,6 +13,7 @@
 #include "executor/sleepers.hpp"
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
@@ -32,11 +33,9 @@ class injector {
 
   // False: it is closed, and nothing was done.
   bool push(job* first, job* last, std::size_t n, sleepers& idle) noexcept {
-    last->next = nullptr;
     const std::lock_guard lock(mutex_);
     if (is_closed_) return false;
-    *(first_ == nullptr ? &first_ : &last_->next) = first;
-    last_ = last;
+    jobs_.append(*first, *last);
     size_.store(size_.load(relaxed) + n, seq_cst);  // Q3
     idle.wake_one();
     return true;
@@ -48,7 +47,7 @@ class injector {
     is_closed_ = true;
     const std::size_t n = size_.load(relaxed);
     size_.store(0, relaxed);
-    return {first_, last_, n};
+    return {jobs_.front(), jobs_.back(), n};
   }
 
   // The oldest jobs, at most `most`.
@@ -57,11 +56,8 @@ class injector {
     const std::lock_guard lock(mutex_);
     const std::size_t n = std::min(most, size_.load(relaxed));
     if (n == 0) return {};
-    chain taken{first_, nullptr, n};
-    for (std::size_t i = 0; i != n; ++i) {
-      taken.last = first_;
-      first_ = taken.last->next;
-    }
+    chain taken{jobs_.front(), nullptr, n};
+    for (std::size_t i = 0; i != n; ++i) taken.last = jobs_.pop();
     size_.store(size_.load(relaxed) - n, relaxed);  // who sees too many looks in vain
     return taken;
   }
@@ -71,8 +67,7 @@ class injector {
 
  private:
   mutex mutex_;
-  guarded<job*> first_{nullptr};    // under the lock
-  guarded<job*> last_{nullptr};     // under the lock
+  fifo<job, &job::next> jobs_;      // under the lock
   guarded<bool> is_closed_{false};  // under the lock
   atomic<std::size_t> size_{0};
 };

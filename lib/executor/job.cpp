@@ -12,10 +12,8 @@ bool detail::others_wait_here() noexcept {
 
 void detail::trampoline::give_away_all() noexcept {
   for (trampoline* t = here().bounce; t != nullptr; t = t->outer_) {
-    while (t->first_ != nullptr) {
-      job& j = *t->first_;
-      t->first_ = j.next;
-      executor_ref(thread_pool::shared()).post(j);  // j may be gone
+    while (job* const j = t->jobs_.pop()) {
+      executor_ref(thread_pool::shared()).post(*j);  // j may be gone
     }
   }
 }

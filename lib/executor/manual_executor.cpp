@@ -17,9 +17,7 @@ void manual_executor::post(job& j) noexcept { post(&j, &j, 1); }
 
 void manual_executor::post(job* first, job* last, std::size_t n) noexcept {
   const std::lock_guard lock(mutex_);
-  last->next = nullptr;
-  *(first_ == nullptr ? &first_ : &last_->next) = first;
-  last_ = last;
+  jobs_.append(*first, *last);
   n_ = n_ + n;
 }
 
@@ -27,9 +25,8 @@ bool manual_executor::run_one() {
   job* j;
   {
     const std::lock_guard lock(mutex_);
-    j = first_;
+    j = jobs_.pop();
     if (j == nullptr) return false;
-    first_ = j->next;
     n_ = n_ - 1;
   }
   j->run();  // j may be gone

@@ -5,6 +5,7 @@
 #include "executor/hand_back.hpp"
 #include "strand/off_stack.hpp"
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -63,10 +64,10 @@ class batch {
     if (home) {
       worker* const to = worker_for(r, home, keep_);
       pile& p = pile_for(home, to);
-      p.jobs.append(r);
+      p.jobs.push(r);
       ++p.n;
     } else {
-      homeless_.append(r);
+      homeless_.push(r);
     }
   }
 
@@ -83,7 +84,7 @@ class batch {
 
   // What need not be pinned once flush is allowed. If it is withdrawn then, its awaiter goes back
   // too.
-  void add_pinned(stand_in& s) noexcept { pinned_.append(s); }
+  void add_pinned(stand_in& s) noexcept { pinned_.push(s); }
   // The same. Another owner may have that one pinned at the same time, so it has a link of its own.
   void add_set_aside(stand_in& s) noexcept {
     s.next_unpinned = set_aside_;
@@ -95,21 +96,16 @@ class batch {
   void add_asked(stand_in& s) noexcept { asked_ = &s; }
 
   // `r` got one of its sections and goes on to the next, in deliver.
-  void add_entered(request& r) noexcept { entered_.append(r); }
-  bool has_entered() const noexcept { return entered_.first != nullptr; }
-  request* take_entered() noexcept {
-    job* const first = entered_.first;
-    if (first != nullptr) entered_.first = first->next;
-    return static_cast<request*>(first);
-  }
-  const job* last_entered() const noexcept {
-    return entered_.first == nullptr ? nullptr : static_cast<const job*>(entered_.last);
-  }
+  void add_entered(request& r) noexcept { entered_.push(r); }
+  bool has_entered() const noexcept { return !entered_.empty(); }
+  request* take_entered() noexcept { return static_cast<request*>(entered_.pop()); }
+  const job* last_entered() const noexcept { return entered_.empty() ? nullptr : entered_.back(); }
 
   // Gives everything that has an executor to it. Allowed while another request is pending, and
   // pinned if it may be withdrawn, or after the section was left. An executor may run what it gets
-  // at once, and that may give away what is left here.
-  void flush() noexcept {
+  // at once, and that may give away what is left here. Not inline: it is long, and called in
+  // many places.
+  [[gnu::noinline]] void flush() noexcept {
     unpin();
     while (used_ != 0) {
       const pile oldest = piles_[0];
@@ -123,7 +119,7 @@ class batch {
   // this thread.
   void deliver() noexcept {
     flush();
-    if (entered_.first != nullptr || homeless_.first != nullptr) {
+    if (has_entered() || !homeless_.empty()) {
       off_this_stack([this] { deliver_here(); });
     }
   }
@@ -147,18 +143,14 @@ class batch {
 
  private:
   void deliver_here() noexcept {
-    if (entered_.first != nullptr) enter_next_sections(*this);
-    if (homeless_.first == nullptr) return;
+    if (has_entered()) enter_next_sections(*this);
+    if (homeless_.empty()) return;
     // The thread's chain may be one of those just handed back, and none of it is theirs.
     const chain_scope nothing_held{nullptr};
     std::optional<while_bodies_run> may_block;
     if (here().hands_back != this) may_block.emplace(*this);  // it is when a drain ends by closing
     const resume_after these;
-    while (homeless_.first != nullptr) {
-      job& j = *homeless_.first;
-      homeless_.first = j.next;
-      job_access::work_here(j);  // j may be gone
-    }
+    while (job* const j = homeless_.pop()) job_access::work_here(*j);  // j may be gone
   }
 
   // None has entered a section: bodies that may wait for that one are not run here then.
@@ -166,23 +158,12 @@ class batch {
     if (owes_ != nullptr) give_away_owed(*owes_, *this);
     if (request* const r = std::exchange(own_, nullptr)) add(*r);
     flush();
-    while (homeless_.first != nullptr) {
-      job& j = *homeless_.first;
-      homeless_.first = j.next;
-      executor_ref(thread_pool::shared()).post(j);  // j may be gone
+    while (job* const j = homeless_.pop()) {
+      executor_ref(thread_pool::shared()).post(*j);  // j may be gone
     }
   }
 
-  struct list {
-    guarded<job*> first{nullptr};
-    guarded<job*> last{nullptr};
-
-    void append(job& j) noexcept {
-      j.next = nullptr;
-      *(first == nullptr ? &first : &last->next) = &j;
-      last = &j;
-    }
-  };
+  using list = fifo<job, &job::next>;
 
   // All that goes to one executor, or to one of its workers.
   struct pile {
@@ -193,11 +174,7 @@ class batch {
   };
 
   void unpin() noexcept {
-    while (pinned_.first != nullptr) {
-      auto& s = stand_in::of(static_cast<request&>(*pinned_.first));
-      pinned_.first = s.next;
-      unpin(s);
-    }
+    while (job* const j = pinned_.pop()) unpin(stand_in::of(static_cast<request&>(*j)));
     if (stand_in* const s = std::exchange(asked_, nullptr)) unpin(*s);
     while (set_aside_ != nullptr) {
       stand_in& s = *set_aside_;
@@ -225,9 +202,9 @@ class batch {
 
   static void send(const pile& p) noexcept {
     if (p.via != nullptr) {
-      hand_back(*p.via, p.jobs.first, p.jobs.last);  // they may be gone
+      hand_back(*p.via, p.jobs.front(), p.jobs.back());  // they may be gone
     } else {
-      p.to.post(p.jobs.first, p.jobs.last, p.n);  // they may be gone
+      p.to.post(p.jobs.front(), p.jobs.back(), p.n);  // they may be gone
     }
   }
 

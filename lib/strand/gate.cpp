@@ -29,9 +29,7 @@ bool gate::enter_or_wait(stand_in& s) noexcept {
     return true;
   }
   s.stands = stand_in::position::outside;
-  s.younger = nullptr;
-  (oldest_ == nullptr ? oldest_ : youngest_->younger) = &s;
-  youngest_ = &s;
+  outside_.push(s);
   return false;
 }
 
@@ -78,8 +76,8 @@ bool gate::leaves_the_close() noexcept {
 
 // Under the lock, by who lets in. Null: that is over.
 stand_in* gate::take_next() noexcept {
-  while (oldest_ != nullptr && has_room()) {
-    stand_in& s = *take_oldest();
+  while (!outside_.empty() && has_room()) {
+    stand_in& s = *outside_.pop();
     if (s.pin()) {
       s.stands = stand_in::position::line;
       inside_ = inside_ + 1;
@@ -89,12 +87,6 @@ stand_in* gate::take_next() noexcept {
   }
   is_letting_in_ = false;
   return nullptr;
-}
-
-stand_in* gate::take_oldest() noexcept {
-  stand_in* const s = oldest_;
-  oldest_ = s->younger;
-  return s;
 }
 
 }  // namespace turnstile::detail

@@ -20,6 +20,7 @@
 // Proof     test/schedule (limits); test/section (max_waiters), test/stress (cancellation)
 #pragma once
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/threads.hpp>
 
@@ -57,9 +58,8 @@ class gate {
 
  private:
   bool has_room() const noexcept { return inside_ == 0 || inside_ - 1 + aside_ < most_; }
-  bool is_free() const noexcept { return has_room() && oldest_ == nullptr && !is_letting_in_; }
+  bool is_free() const noexcept { return has_room() && outside_.empty() && !is_letting_in_; }
   stand_in* take_next() noexcept;
-  stand_in* take_oldest() noexcept;
 
   const std::size_t most_;
   const bool may_wait_;
@@ -67,9 +67,8 @@ class gate {
   guarded<std::size_t> inside_{0};
   guarded<std::size_t> aside_{0};
   guarded<bool> is_letting_in_{false};
-  guarded<bool> closes_{false};         // when that is over
-  guarded<stand_in*> oldest_{nullptr};  // linked through younger
-  guarded<stand_in*> youngest_{nullptr};
+  guarded<bool> closes_{false};  // when that is over
+  fifo<stand_in, &stand_in::younger> outside_;
 };
 
 }  // namespace turnstile::detail

@@ -49,18 +49,6 @@ std::coroutine_handle<> ordered_body::ended_here(branch_end& self) noexcept {
   return {};
 }
 
-void ordered_graph::list::push(ordered_body& b) noexcept {
-  b.next_ = nullptr;
-  (first == nullptr ? first : last->next_) = &b;
-  last = &b;
-}
-
-ordered_body* ordered_graph::list::take() noexcept {
-  ordered_body* const b = first;
-  if (b != nullptr) first = b->next_;
-  return b;
-}
-
 ordered_graph::~ordered_graph() {
   if (!ends_->idle()) {
     contract_break("", "an ordered_scope is destroyed while its bodies have not ended", {});
@@ -86,7 +74,7 @@ void ordered_graph::add(std::unique_ptr<ordered_body> added) {
     remove_skipped(now);
   }
   // It is the one body that may be there; the other call would look at what may be gone by then.
-  if (now.skipped.first != nullptr) {
+  if (!now.skipped.empty()) {
     free_skipped(now);
   } else {
     start_ready(now, &ordered_body::begin);
@@ -153,11 +141,11 @@ void ordered_graph::remove(ordered_body& body, bool failed, step_result& now) no
 }
 
 void ordered_graph::remove_skipped(step_result& now) noexcept {
-  for (ordered_body* b = now.skipped.first; b != nullptr; b = b->next_) remove(*b, true, now);
+  for (ordered_body* b = now.skipped.front(); b != nullptr; b = b->next_) remove(*b, true, now);
 }
 
 void ordered_graph::start_ready(step_result& now, void (*here)(job&) noexcept) noexcept {
-  while (ordered_body* const b = now.ready.take()) {
+  while (ordered_body* const b = now.ready.pop()) {
     if (executor_) {
       executor_.post(*b);  // b may be gone
     } else {
@@ -168,7 +156,7 @@ void ordered_graph::start_ready(step_result& now, void (*here)(job&) noexcept) n
 
 void ordered_graph::free_skipped(step_result& now) noexcept {
   scope_core& ends = *ends_;
-  while (ordered_body* const b = now.skipped.take()) {
+  while (ordered_body* const b = now.skipped.pop()) {
     ends.members().remove(*b->member_);
     delete b;
     ends.ended(nullptr, {});  // this may be gone, unless the caller has an unfinished body

@@ -324,9 +324,9 @@ rule("what a section needs late is put in place by store",
      "(word.store(fresh.get(), release), true)", LOOKING)
 
 rule = rules_of("lib/strand/batch.hpp", ENDS)
-GIVE = "homeless_.first = j.next;\n      job_access::work_here(j);"
-rule("reads the link after the job has run", GIVE,
-     "job_access::work_here(j);\nhomeless_.first = j.next;")
+rule("reads the link after the job has run",
+     "while (job* const j = homeless_.pop()) job_access::work_here(*j);",
+     "while (job* const j = homeless_.front()) {\njob_access::work_here(*j);\nhomeless_.pop();\n}")
 SEND = """while (used_ != 0) {
       const pile oldest = piles_[0];
       --used_;
@@ -335,7 +335,7 @@ SEND = """while (used_ != 0) {
     }"""
 rule("hands a pile back twice", SEND, "for (std::size_t i = 0; i != used_; ++i) send(piles_[i]);",
      ("strand: results*", "strand:*"))
-DELIVER = """if (entered_.first != nullptr || homeless_.first != nullptr) {
+DELIVER = """if (has_entered() || !homeless_.empty()) {
       off_this_stack([this] { deliver_here(); });
     }"""
 rule("deliver leaves the piles", "flush();\n    " + DELIVER, DELIVER, ("strand: results*", "strand:*"))
@@ -505,7 +505,7 @@ rule("those that may be unpinned are not",
 rule("reads the link of one set aside after it is unpinned",
      "set_aside_ = s.next_unpinned;\n      unpin(s);", "unpin(s);\nset_aside_ = s.next_unpinned;")
 rule("one link for two owners", "s.next_unpinned = set_aside_;\n    set_aside_ = &s;",
-     "pinned_.append(s);", ("withdrawal: it is set aside by*", *ASIDE))
+     "pinned_.push(s);", ("withdrawal: it is set aside by*", *ASIDE))
 
 rule = rules_of("lib/strand/admission.cpp", IN_LINE)
 PUBLISH = """switch (arrived) {
@@ -525,7 +525,7 @@ rule("who is let in takes no room", "s.stands = stand_in::position::line;\n     
      "s.stands = stand_in::position::line;")
 
 rule = rules_of("lib/strand/gate.hpp", LIMITS)
-rule("whoever comes overtakes those outside", "has_room() && oldest_ == nullptr && !is_letting_in_",
+rule("whoever comes overtakes those outside", "has_room() && outside_.empty() && !is_letting_in_",
      "has_room()")
 rule("more may wait than are allowed", "inside_ - 1 + aside_ < most_", "true")
 
@@ -805,8 +805,7 @@ rule("wakes before it says that there is a job", SAY,
 rule("wakes nobody", SAY, "size_.store(size_.load(relaxed) + n, seq_cst);")
 PUT = """const std::lock_guard lock(mutex_);
     if (is_closed_) return false;
-    *(first_ == nullptr ? &first_ : &last_->next) = first;
-    last_ = last;
+    jobs_.append(*first, *last);
     """
 rule("wakes after it has unlocked", PUT + SAY,
      "{ " + PUT + SAY.split("\n")[0] + "\n}\nidle.wake_one();")

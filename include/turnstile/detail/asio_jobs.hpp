@@ -28,6 +28,7 @@
 
 #include <turnstile/detail/asio_names.hpp>
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
@@ -48,10 +49,8 @@ class asio_jobs {
 
   // Without memory for a handler this ends the program: whoever waits for the job would be lost.
   void post(job* first, job* last) noexcept {
-    last->next = nullptr;
     const std::lock_guard lock(mutex_);
-    *(first_ == nullptr ? &first_ : &last_->next) = first;
-    last_ = last;
+    jobs_.append(*first, *last);
     // Under the lock: once the job can be taken, it may end the context.
     if (must_call()) asio::post(executor_, handler(*this));
   }
@@ -109,7 +108,7 @@ class asio_jobs {
 
   // Under the lock. True: the caller gives Asio a handler, whose share is taken here.
   bool must_call() noexcept {
-    if (first_ == nullptr || called_) return false;
+    if (jobs_.empty() || called_) return false;
     called_ = true;
     shares_.fetch_add(1, relaxed);
     return true;
@@ -132,9 +131,8 @@ class asio_jobs {
     {
       const std::lock_guard lock(mutex_);
       if (begins) called_ = false;
-      taken = first_;
+      taken = jobs_.pop();
       if (taken == nullptr) return nullptr;
-      first_ = taken->next;
       call = must_call();
     }
     if (call) asio::post(executor_, handler(*this));
@@ -155,8 +153,7 @@ class asio_jobs {
 
   const Executor executor_;
   mutex mutex_;
-  guarded<job*> first_{nullptr};
-  guarded<job*> last_{nullptr};
+  fifo<job, &job::next> jobs_;
   guarded<bool> called_{false};
   atomic<std::uint32_t> shares_{1};
   atomic<bool> block_used_{false};

@@ -18,6 +18,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/scope_core.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
@@ -62,7 +63,7 @@ class ordered_body : private branch_end, private job {
   std::vector<ordered_body*> successors_;  // O1
   std::size_t waits_for_ = 0;              // O1
   bool skipped_ = false;                   // O1: something it waits for failed
-  ordered_body* next_ = nullptr;           // O1: in a list of bodies that need not wait
+  guarded<ordered_body*> next_{nullptr};   // O1: in a list of bodies that need not wait
 };
 
 class ordered_graph {
@@ -93,13 +94,7 @@ class ordered_graph {
       return writer == nullptr && readers.empty() && !writer_failed && !reader_failed;
     }
   };
-  struct list {
-    ordered_body* first = nullptr;
-    ordered_body* last = nullptr;
-
-    void push(ordered_body& b) noexcept;
-    ordered_body* take() noexcept;
-  };
+  using list = fifo<ordered_body, &ordered_body::next_>;
   // What came of a step: bodies to start, and bodies that will never run.
   struct step_result {
     list ready;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <turnstile/detail/chain.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/recycled.hpp>
 #include <turnstile/executor.hpp>
@@ -205,21 +206,17 @@ class trampoline {
     here().bounce = this;
   }
   ~trampoline() {
-    if (first_ != nullptr) run_all();
+    if (has_waiting()) run_all();
     here().bounce = outer_;
   }
   trampoline(const trampoline&) = delete;
   trampoline& operator=(const trampoline&) = delete;
 
-  bool has_waiting() const noexcept { return first_ != nullptr; }
+  bool has_waiting() const noexcept { return !jobs_.empty(); }
   bool thread_may_block() const noexcept { return thread_may_block_; }
   bool is_outermost() const noexcept { return outer_ == nullptr; }
 
-  void push(job& j) noexcept {
-    j.next = nullptr;
-    *(first_ == nullptr ? &first_ : &last_->next) = &j;
-    last_ = &j;
-  }
+  void push(job& j) noexcept { jobs_.push(j); }
 
   // All that waits in the loops of this thread goes to thread_pool::shared().
   static void give_away_all() noexcept;
@@ -235,17 +232,12 @@ class trampoline {
 
   void run_all_here() noexcept {
     const not_in_fiber coroutines_run_here;
-    do {
-      job& j = *first_;
-      first_ = j.next;
-      job_access::work_here(j);  // j may be gone
-    } while (first_ != nullptr);
+    while (job* const j = jobs_.pop()) job_access::work_here(*j);  // j may be gone
   }
 
   trampoline* outer_;
   const bool thread_may_block_;
-  guarded<job*> first_{nullptr};
-  guarded<job*> last_{nullptr};
+  fifo<job, &job::next> jobs_;
 };
 
 // This thread is inside a resumption, a job or a sync_wait, which gives it back the chain it had.

@@ -57,7 +57,7 @@ void gpu_call::refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept {
 }
 
 bool gpu_calls::are_settled() noexcept {
-  for (gpu_call* c = first_; c != nullptr; c = c->next_) {
+  for (gpu_call* c = calls_.front(); c != nullptr; c = c->next_) {
     if (!c->is_settled()) return false;
   }
   return true;

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/lane.hpp>
 #include <turnstile/executor.hpp>
 
@@ -64,17 +65,16 @@ class gpu_call : private job {
   std::exception_ptr error_;  // H1
   atomic<stage> stage_{stage::waiting};
   const executor_ref frees_;
-  gpu_call* next_ = nullptr;
+  guarded<gpu_call*> next_{nullptr};
 };
 
 // In the order they were given.
 class gpu_calls {
  public:
-  bool empty() const noexcept { return first_ == nullptr; }
+  bool empty() const noexcept { return calls_.empty(); }
   int size() const noexcept { return size_; }
   void add(gpu_call* owned) noexcept {
-    (first_ == nullptr ? first_ : last_->next_) = owned;
-    last_ = owned;
+    calls_.push(*owned);
     ++size_;
   }
   gpu_calls take() noexcept { return std::exchange(*this, gpu_calls()); }
@@ -83,18 +83,15 @@ class gpu_calls {
   // Once they are: calls `f(error)` for what they threw, and lets go of them.
   template <class F>
   void dispose(F f) noexcept {
-    for (gpu_call* c = std::exchange(first_, nullptr); c != nullptr;) {
-      gpu_call* const next = c->next_;
+    while (gpu_call* const c = calls_.pop()) {
       if (std::exception_ptr e = c->error()) f(std::move(e));
       c->dispose();  // c may be gone
-      c = next;
     }
     size_ = 0;
   }
 
  private:
-  gpu_call* first_ = nullptr;
-  gpu_call* last_ = nullptr;
+  fifo<gpu_call, &gpu_call::next_> calls_;
   int size_ = 0;
 };
 

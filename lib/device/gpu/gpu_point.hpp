@@ -38,18 +38,17 @@ class gpu_point final : public point {
     owed_ = std::move(owed);
     failure_ = {};
     inner_ = inner;
-    next_ = nullptr;
   }
 
   gpu_device& device_;
   atomic<CUevent_st*> event_{
-      nullptr};                // changes only while nobody shares the point, or it is reached
-  gpu_point* next_ = nullptr;  // in the stream's list, or in the device's
-  gpu_calls calls_;            // since the point before
-  std::exception_ptr owed_;    // by what was given since then and has no place to throw
-  gpu_outcome failure_;        // of looking for it
-  bool spoilt_ = false;        // its event can say nothing
-  bool inner_ = false;         // nobody was given it: its error is the next one's
+      nullptr};  // changes only while nobody shares the point, or it is reached
+  guarded<gpu_point*> next_{nullptr};  // in the stream's list, or in the device's
+  gpu_calls calls_;                    // since the point before
+  std::exception_ptr owed_;            // by what was given since then and has no place to throw
+  gpu_outcome failure_;                // of looking for it
+  bool spoilt_ = false;                // its event can say nothing
+  bool inner_ = false;                 // nobody was given it: its error is the next one's
 };
 
 }  // namespace turnstile::detail

@@ -214,8 +214,7 @@ void gpu_stream::put_bare_point() {
 void gpu_stream::append(gpu_point& p) noexcept {
   {
     const std::lock_guard locked(list_lock_);
-    (first_ == nullptr ? first_ : last_->next_) = &p;
-    last_ = &p;
+    points_.push(p);
     if (watched_ != nullptr) return;
     watched_ = shared_from_this();
   }
@@ -323,7 +322,7 @@ bool gpu_stream::finish() noexcept {
   {
     const std::lock_guard turn(order_);
     const std::lock_guard locked(list_lock_);
-    if (first_ != nullptr || submissions_ != 0) return false;
+    if (!points_.empty() || submissions_ != 0) return false;
     s = native_.exchange(nullptr, relaxed);
   }
   if (s != nullptr && !is_adopted_ && device_.over() == nullptr) device_.api().stream_destroy(s);
@@ -346,8 +345,8 @@ polled::answer gpu_stream::poll() noexcept {
 
 gpu_point* gpu_stream::first_or_let_go(std::shared_ptr<gpu_stream>& me) noexcept {
   const std::lock_guard locked(list_lock_);
-  if (first_ == nullptr) me = std::move(watched_);
-  return first_;
+  if (points_.empty()) me = std::move(watched_);
+  return points_.front();
 }
 
 bool gpu_stream::is_past() noexcept {
@@ -361,8 +360,8 @@ bool gpu_stream::is_past() noexcept {
 // Null: none has; `last` is the last that waits.
 gpu_point* gpu_stream::first_with_event(gpu_point*& last) noexcept {
   const std::lock_guard locked(list_lock_);
-  last = last_;
-  gpu_point* p = first_;
+  last = points_.back();
+  gpu_point* p = points_.front();
   while (p != nullptr && p->spoilt_) p = p->next_;
   return p;
 }
@@ -400,7 +399,7 @@ void gpu_stream::spoil(gpu_point& p, gpu_outcome why) noexcept {
 void gpu_stream::tell(gpu_point& p) noexcept {
   {
     const std::lock_guard locked(list_lock_);
-    first_ = p.next_;
+    points_.pop();
   }
   std::exception_ptr e = error_of(p);
   if (p.inner_) {
@@ -426,7 +425,7 @@ std::exception_ptr gpu_stream::error_of(gpu_point& p) noexcept {
 
 bool gpu_stream::can_block() const noexcept {
   const std::lock_guard locked(list_lock_);
-  return first_ != nullptr && !first_->spoilt_ && device_.over() == nullptr;
+  return !points_.empty() && !points_.front()->spoilt_ && device_.over() == nullptr;
 }
 
 void gpu_stream::hold() noexcept {
@@ -445,7 +444,7 @@ void gpu_stream::block_on_oldest() noexcept {
   gpu_point* p = nullptr;
   {
     const std::lock_guard locked(list_lock_);
-    p = first_;
+    p = points_.front();
     if (p == nullptr || p->spoilt_ || device_.over() != nullptr) return;
     kept = point_ref::more(*p);
     device_.begin_block();
@@ -459,7 +458,7 @@ void gpu_stream::block_on_oldest() noexcept {
 
 void gpu_stream::spoil_if_first(gpu_point& p, gpu_outcome why) noexcept {
   const std::lock_guard locked(list_lock_);
-  if (first_ == &p) p.spoil(why);
+  if (points_.front() == &p) p.spoil(why);
 }
 
 }  // namespace turnstile::detail

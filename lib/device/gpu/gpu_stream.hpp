@@ -27,6 +27,7 @@
 #include "device/gpu/gpu_device.hpp"
 #include "device/gpu/gpu_point.hpp"
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/lane.hpp>
 
 #include <cstddef>
@@ -113,8 +114,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   atomic<bool> is_closed_{false};  // changes under order_
 
   mutable mutex list_lock_;
-  gpu_point* first_ = nullptr;
-  gpu_point* last_ = nullptr;
+  fifo<gpu_point, &gpu_point::next_> points_;
   std::shared_ptr<gpu_stream> watched_;  // itself, as long as the engine knows it
   std::shared_ptr<gpu_stream> held_;     // itself, as long as somebody may block
   int holds_ = 0;
