@@ -252,13 +252,7 @@ polled::answer host_lane::poll() noexcept {
     for (const host_point* p = newest; p != nullptr; p = p->link) awaited_ = awaited_ - 1;
     says = {newest != nullptr, awaited_ != 0};
   }
-  host_point* oldest = nullptr;
-  while (newest != nullptr) {
-    host_point* const older = newest->link;
-    newest->link = oldest;
-    oldest = newest;
-    newest = older;
-  }
+  host_point* oldest = reversed<host_point, &host_point::link>(newest);
   while (oldest != nullptr) {
     host_point& p = *oldest;
     oldest = p.link;

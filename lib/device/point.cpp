@@ -1,6 +1,7 @@
 // point.cpp - adding waiters and telling them. The protocol is in the header.
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/point.hpp>
 
 #include <bit>
@@ -19,14 +20,9 @@ bool point::add(point_waiter& w) noexcept {
 
 void point::reach(std::exception_ptr error) noexcept {
   error_ = std::move(error);
-  auto* newest = std::bit_cast<point_waiter*>(waiters_.exchange(reached_mark, acq_rel));  // P1, P2
-  point_waiter* oldest = nullptr;
-  while (newest != nullptr) {
-    point_waiter* const older = newest->next_;
-    newest->next_ = oldest;
-    oldest = newest;
-    newest = older;
-  }
+  auto* const newest =
+      std::bit_cast<point_waiter*>(waiters_.exchange(reached_mark, acq_rel));  // P1, P2
+  point_waiter* oldest = reversed<point_waiter, &point_waiter::next_>(newest);
   drop();  // before they are told, so that the error ends with who takes it
   while (oldest != nullptr) {
     point_waiter& w = *oldest;

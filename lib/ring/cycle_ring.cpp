@@ -55,15 +55,8 @@ void cycle_ring::put_back(request& r, private_side& mine) noexcept {
 
 void cycle_ring::collect() noexcept {
   request* r = nullptr;
-  while (cells_->queue.dequeue(r)) insert(*r);             // C1
-  request* newest = overflow_.exchange(nullptr, acquire);  // C2
-  r = nullptr;
-  while (newest != nullptr) {
-    request* const older = newest->link();
-    newest->next = r;
-    r = newest;
-    newest = older;
-  }
+  while (cells_->queue.dequeue(r)) insert(*r);         // C1
+  r = reversed(overflow_.exchange(nullptr, acquire));  // C2
   while (r != nullptr) {
     request* const younger = r->link();
     insert(*r);

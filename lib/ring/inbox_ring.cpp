@@ -54,13 +54,9 @@ request* inbox_ring::next(private_side& mine) noexcept {
     while ((seen & ~flags) == 0) {
       if (word_.compare_exchange_weak(seen, seen & ~busy, release, relaxed)) return nullptr;  // I2
     }
-    request* newest = std::bit_cast<request*>(word_.fetch_and(flags, acquire) & ~flags);  // I1
-    while (newest != nullptr) {
-      request* const older = newest->link();
-      newest->next = mine.first;
-      mine.first = newest;
-      newest = older;
-    }
+    request* const newest =
+        std::bit_cast<request*>(word_.fetch_and(flags, acquire) & ~flags);  // I1
+    mine.first = reversed(newest);
   }
   request* const r = mine.first;
   mine.first = r->link();

@@ -81,15 +81,8 @@ void ticket_ring::put_back(request& r, private_side& mine) noexcept {
 // The chain comes newest first, so mostly in falling order of tickets. Turned round, each is put
 // behind the one before.
 void ticket_ring::collect(cell& from, private_side& mine) noexcept {
-  request* newest = std::bit_cast<request*>(from.exchange(nothing, acquire));  // R1
-  request* oldest = nullptr;
-  while (newest != nullptr) {
-    request* const older = newest->link();
-    newest->next = oldest;
-    oldest = newest;
-    newest = older;
-  }
-  if (oldest != nullptr) put(oldest, mine);
+  request* const newest = std::bit_cast<request*>(from.exchange(nothing, acquire));  // R1
+  if (newest != nullptr) put(reversed(newest), mine);
 }
 
 // Puts those of a chain, which is from one cell, into their places in its stash: mostly behind all

@@ -39,7 +39,7 @@ TAKES(raise_to); TAKES(reads); TAKES(refuse_elsewhere); TAKES(refuse_if_changed_
 TAKES(refuse_if_expired);
 TAKES(refuse_if_held); TAKES(refuse_if_withdrawn); TAKES(refuse_wait_if_held); TAKES(replicas_of);
 TAKES(report_unobserved); TAKES(require_host_body); TAKES(require_some); TAKES(resource_of);
-TAKES(resume_at_home); TAKES(resumes_here); TAKES(run_held); TAKES(run_to_suspension);
+TAKES(resume_at_home); TAKES(resumes_here); TAKES(reversed); TAKES(run_held); TAKES(run_to_suspension);
 TAKES(schedule_on); TAKES(scope_called); TAKES(share); TAKES(share_hold); TAKES(sleep_for);
 TAKES(sleep_until); TAKES(spawn_fiber); TAKES(start_in_order); TAKES(step_of); TAKES(stop_on);
 TAKES(submits); TAKES(subtract_from); TAKES(surrounding_stop); TAKES(sync_wait); TAKES(timeout);

@@ -80,12 +80,7 @@ rule("accounts after it has parked",
      "std::uintptr_t seen = nothing;\n"
      "if (c.compare_exchange_strong(seen, parked, release, relaxed)) {"
      "account(mine); return nullptr; }")
-rule("collects without turning the chain round", """  while (newest != nullptr) {
-    request* const older = newest->link();
-    newest->next = oldest;
-    oldest = newest;
-    newest = older;
-  }""", "oldest = newest;",
+rule("collects without turning the chain round", "reversed(newest)", "newest",
      reason="only speed: put finds the place in any order")
 rule("collects by load and store", "from.exchange(nothing, acquire)",
      in_two_steps("from.store(nothing, relaxed)", "from.load(acquire)", ""))
@@ -179,9 +174,7 @@ rule = rules_of("lib/ring/inbox_ring.cpp", INBOX)
 IDLE = "if (word_.compare_exchange_weak(seen, seen & ~busy, release, relaxed)) return nullptr;"
 rule("idle by store", IDLE, "word_.store(seen & ~busy, release); return nullptr;")
 rule("going idle drops the closed bit", IDLE, IDLE.replace("seen & ~busy", "0"), INBOX_CLOSE)
-TURN = "newest->next = mine.first;\n      mine.first = newest;\n      newest = older;"
-rule("collects without turning the chain round", "request* const older = newest->link();\n      "
-     + TURN, "mine.first = newest;\nbreak;")
+rule("collects without turning the chain round", "reversed(newest)", "newest")
 rule("a push does not look at the closed bit", "(seen & closed) != 0 && !last", "false",
      INBOX_CLOSE)
 rule("the closing request is refused", "(seen & closed) != 0 && !last", "(seen & closed) != 0",

@@ -1,4 +1,4 @@
-// fifo.hpp - a list of what has the link in itself: first in, first out.
+// fifo.hpp - what has its link in itself: a list, first in, first out; and a chain, turned round.
 //
 // By one owner, or under the caller's lock. Who else touched a link before is ordered by what gives
 // the list, or the chain, from one to the next: so all of it is guarded.
@@ -33,5 +33,18 @@ class fifo {
   guarded<T*> first_{nullptr};
   guarded<T*> last_{nullptr};
 };
+
+// A chain, the other way: one that was pushed at its head comes oldest first.
+template <class T, guarded<T*> T::* Next>
+T* reversed(T* newest) noexcept {
+  T* oldest = nullptr;
+  while (newest != nullptr) {
+    T* const older = newest->*Next;
+    newest->*Next = oldest;
+    oldest = newest;
+    newest = older;
+  }
+  return oldest;
+}
 
 }  // namespace turnstile::detail

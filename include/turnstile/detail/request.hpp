@@ -1,6 +1,7 @@
 // request.hpp - one place in a section's queue.
 #pragma once
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/executor.hpp>
 
 #include <cstdint>
@@ -36,5 +37,9 @@ struct request : job {
 
   request* link() const noexcept { return static_cast<request*>(static_cast<job*>(next)); }
 };
+
+inline request* reversed(request* newest) noexcept {
+  return static_cast<request*>(reversed<job, &job::next>(newest));
+}
 
 }  // namespace turnstile::detail
