@@ -1,5 +1,7 @@
 // keeper.cpp - who keeps a section, and who takes it away. The protocol is in the header.
 
+#include "base/thread_end.hpp"
+
 #include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
@@ -36,15 +38,6 @@ struct spare_keepers {
 };
 
 constinit spare_keepers spare;
-
-constinit thread_local bool keeps_no_more = false;
-
-struct end_of_keeper {
-  ~end_of_keeper() {
-    keeps_no_more = true;
-    end_keeping();
-  }
-};
 
 }  // namespace
 
@@ -140,8 +133,7 @@ std::uint32_t keeper::count_turns(const section_core& s, std::uint64_t execution
 keeper* keeper_of_this_thread() noexcept {
   thread_state& mine = here();
   if (mine.keeps != &keeps_nothing) return mine.keeps;
-  static thread_local end_of_keeper until_it_ends;
-  if (keeps_no_more || !light_fence_is_light()) return nullptr;
+  if (!at_thread_end<&end_keeping>::arm() || !light_fence_is_light()) return nullptr;
   keeper* const k = spare.take();
   if (k != nullptr) mine.turn_to(*k);
   return k;

@@ -1,5 +1,7 @@
 // kept_token.cpp - a thread's pins, when they change hands or end. The protocol is in the header.
 
+#include "base/thread_end.hpp"
+
 #include <turnstile/detail/kept_token.hpp>
 
 #include <memory>
@@ -71,15 +73,6 @@ token_pin* keep(const std::stop_token& t) {
   return kept;
 }
 
-constinit thread_local bool this_thread_ends = false;
-
-struct end_of_thread {
-  ~end_of_thread() {
-    end_kept_tokens();
-    this_thread_ends = true;
-  }
-};
-
 }  // namespace
 
 void end_kept_tokens() noexcept {
@@ -92,8 +85,7 @@ void end_kept_tokens() noexcept {
 }
 
 token_pin* kept_token::pin_another(const std::stop_token& t) {
-  static thread_local end_of_thread until_it_ends;
-  if (!this_thread_ends) return keep(t);
+  if (at_thread_end<&end_kept_tokens>::arm()) return keep(t);
   // By the end of a thread: a pin of nobody's, with one reference.
   auto* const p = new token_pin{t, 0};
   p->elsewhere.store(closed - one_elsewhere, relaxed);

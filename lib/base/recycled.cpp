@@ -1,5 +1,7 @@
 // recycled.cpp - where a thread's spare frames begin and end.
 
+#include "base/thread_end.hpp"
+
 #include <turnstile/detail/recycled.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
@@ -9,15 +11,12 @@ namespace turnstile::detail {
 
 namespace {
 
-struct end_of_spare_frames {
-  ~end_of_spare_frames() { here().frames.give_back_all(); }
-};
+void end_spare_frames() noexcept { here().frames.give_back_all(); }
 
 }  // namespace
 
 void spare_frames::begin() noexcept {
-  static thread_local end_of_spare_frames until_it_ends;
-  static_cast<void>(until_it_ends);
+  at_thread_end<&end_spare_frames>::arm();
   state_ = state::in_use;
   for (std::size_t n = step; n <= largest; n += step) {
     of_size(n).room = static_cast<std::uint32_t>(most_bytes / n);

@@ -1,5 +1,7 @@
 // chain.cpp - walking and changing the chain of holds. The protocol is in detail/chain.hpp.
 
+#include "base/thread_end.hpp"
+
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -78,21 +80,13 @@ void set_name(hold_frame& h, const section_name& n) {
   h.number = n.number;
 }
 
-constinit thread_local bool this_thread_ends = false;
-
 // A thread that ends with a guard's frame on top gives its share back.
-struct last_words {
-  ~last_words() {
-    this_thread_ends = true;
-    drop(here().chain);
-    here().chain = nullptr;
-    delete std::exchange(here().spare_hold, nullptr);
-  }
-};
-void prepare_last_words() noexcept {
-  static thread_local last_words at_thread_end;
-  static_cast<void>(at_thread_end);
+void end_holds() noexcept {
+  drop(here().chain);
+  here().chain = nullptr;
+  delete std::exchange(here().spare_hold, nullptr);
 }
+using end_of_holds = at_thread_end<&end_holds>;
 
 // What a guard of this section left behind is as good as new: a section's name and number stay.
 bool is_for(const hold_frame& spare, const section_core& s) noexcept {
@@ -100,7 +94,7 @@ bool is_for(const hold_frame& spare, const section_core& s) noexcept {
 }
 
 TURNSTILE_COLD hold_frame* new_hold(const section_core& s) {
-  prepare_last_words();
+  end_of_holds::arm();
   auto h = std::make_unique<hold_frame>();
   h->section = &s;
   set_name(*h, name_of(s));
@@ -281,8 +275,8 @@ namespace {
 
 // For the next guard here that is of the same section, as make_hold gives it. A copy ends here too.
 bool keep_spare(hold_frame& h) noexcept {
-  if (TURNSTILE_RECYCLES_FRAMES == 0 || this_thread_ends || h.is_copy) return false;
-  prepare_last_words();
+  if (TURNSTILE_RECYCLES_FRAMES == 0 || end_of_holds::is_over() || h.is_copy) return false;
+  end_of_holds::arm();
   h.shares.store(1, relaxed);
   h.let_go.store(false, relaxed);
   h.parent = nullptr;  // whoever is refused drops it as it is

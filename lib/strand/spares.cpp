@@ -2,6 +2,8 @@
 
 #include "strand/spares.hpp"
 
+#include "base/thread_end.hpp"
+
 #include <turnstile/detail/stand_in.hpp>
 
 #include <utility>
@@ -13,18 +15,14 @@ namespace {
 struct spares {
   stand_in* first = nullptr;
   std::uint32_t count = 0;
-  bool thread_ends = false;
 };
 
 constinit thread_local spares mine;
 
-// Apart from them: what other ends of the thread do may still come here.
-struct end_of_spares {
-  ~end_of_spares() {
-    mine.thread_ends = true;
-    while (stand_in* const s = take_spare()) delete s;
-  }
-};
+// They are not destroyed with it: what other ends of the thread do may still come here.
+void end_spares() noexcept {
+  while (stand_in* const s = take_spare()) delete s;
+}
 
 }  // namespace
 
@@ -37,8 +35,7 @@ stand_in* take_spare() noexcept {
 }
 
 bool keep_spare(stand_in& s) noexcept {
-  if (mine.count >= most_spares || mine.thread_ends) return false;
-  static thread_local end_of_spares until_it_ends;
+  if (mine.count >= most_spares || !at_thread_end<&end_spares>::arm()) return false;
   s.next_spare = std::exchange(mine.first, &s);
   ++mine.count;
   return true;
