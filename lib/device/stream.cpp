@@ -3,10 +3,10 @@
 #include "device/engine.hpp"
 #include "device/gpu/gpu_runtime.hpp"
 #include "device/host_lane.hpp"
+#include "executor/or_shared.hpp"
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/stream.hpp>
-#include <turnstile/thread_pool.hpp>
 
 #include <stdexcept>
 
@@ -14,10 +14,7 @@ namespace turnstile {
 
 namespace detail {
 
-executor_ref executor_after_device() noexcept {
-  const executor_ref here_now = here().runs_on;
-  return here_now ? here_now : executor_ref(thread_pool::shared());
-}
+executor_ref executor_after_device() noexcept { return or_shared(here().runs_on); }
 
 lane_ref make_lane(device where, const stream_options& options) {
   if (where.is_any()) {
@@ -28,8 +25,7 @@ lane_ref make_lane(device where, const stream_options& options) {
     device_of_address.store(&gpu_device_of_pointer, relaxed);
     return make_gpu_lane(where.index());
   }
-  const executor_ref on = options.executor ? options.executor : executor_ref(thread_pool::shared());
-  return lane_ref(new host_lane(on, options.polled));
+  return lane_ref(new host_lane(or_shared(options.executor), options.polled));
 }
 
 }  // namespace detail

@@ -1,9 +1,10 @@
 // sleep.cpp - a sleep's begin and end. The protocol is drawn in detail/sleep_awaiter.hpp.
 
+#include "executor/or_shared.hpp"
+
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/sleep_awaiter.hpp>
 #include <turnstile/errors.hpp>
-#include <turnstile/thread_pool.hpp>
 
 namespace turnstile::detail {
 
@@ -20,8 +21,7 @@ bool sleep_awaiter::await_ready() {
 
 executor_ref sleep_awaiter::executor_to_come_back_to() {
   prepare_timers();
-  const executor_ref here_now = here().runs_on;
-  return here_now ? here_now : executor_ref(thread_pool::shared());
+  return or_shared(here().runs_on);
 }
 
 void sleep_awaiter::fall_asleep() noexcept {

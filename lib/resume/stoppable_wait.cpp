@@ -1,18 +1,15 @@
 // stoppable_wait.cpp - a wait that a stop has ended. The protocol is in the header.
 
+#include "executor/or_shared.hpp"
+
 #include <turnstile/detail/stoppable_wait.hpp>
-#include <turnstile/thread_pool.hpp>
 
 namespace turnstile::detail {
 
 void stoppable_wait::withdraw() noexcept {
   withdrawn_ = true;
-  if (!is_second()) return;  // this may be gone
-  if (const executor_ref home = job_access::home(*this)) {
-    home.post(*this);  // this may be gone
-  } else {
-    executor_ref(thread_pool::shared()).post(*this);
-  }
+  if (!is_second()) return;                        // this may be gone
+  or_shared(job_access::home(*this)).post(*this);  // this may be gone
 }
 
 }  // namespace turnstile::detail

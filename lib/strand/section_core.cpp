@@ -1,5 +1,6 @@
 // section_core.cpp - serving a section's requests. The protocol is in the header.
 
+#include "executor/or_shared.hpp"
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
@@ -11,7 +12,6 @@
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/detail/suspended.hpp>
-#include <turnstile/thread_pool.hpp>
 
 namespace turnstile::detail {
 
@@ -34,7 +34,7 @@ executor_ref who_serves(request& next, bool is_off) noexcept {
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
   if (t.runs_on && !may_block && !is_off) return t.runs_on;
   const executor_ref home = home_of(who);
-  return home && (!may_block || home != t.runs_on) ? home : executor_ref(thread_pool::shared());
+  return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
 }
 
 // What a brisk thread serves, or one that tries to be, stays with it (executor/pace.hpp).

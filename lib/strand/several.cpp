@@ -1,12 +1,12 @@
 // several.cpp - entering several sections and leaving them. The protocol is in the header.
 
+#include "executor/or_shared.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/several_request.hpp>
-#include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
 #include <new>
@@ -261,7 +261,7 @@ void several_request::withdrawn(request& r) noexcept {
   auto& self = static_cast<several_request&>(r);
   self.turn_has_come();
   self.be_posted(&leave_posted);
-  self.home_ = self.back_on_ ? self.back_on_ : executor_ref(thread_pool::shared());
+  self.home_ = or_shared(self.back_on_);
 }
 
 void several_request::leave_posted(job& j) noexcept {
@@ -371,8 +371,7 @@ void several_request::go_on_elsewhere() noexcept {
   executor_ref to = section().executor();
   if (!to) to = here().runs_on;
   if (!to) to = home_;
-  if (!to) to = thread_pool::shared();
-  to.post(*this);  // this may be gone
+  or_shared(to).post(*this);  // this may be gone
 }
 
 void several_request::go_on_posted(job& j) noexcept {

@@ -1,13 +1,13 @@
 // submission.cpp - a request that submits: its turn, and its way home. Drawn in
 // detail/submission.hpp.
 
+#include "executor/or_shared.hpp"
 #include "strand/submissions.hpp"
 
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/resource.hpp>
-#include <turnstile/thread_pool.hpp>
 
 #include <mutex>
 #include <utility>
@@ -83,7 +83,7 @@ void submission::refuse_if_elsewhere(const resource_list& uses) const {
 
 void submission::stand_before(request& r, executor_ref home) noexcept {
   request_ = &r;
-  home_of_request_ = home ? home : executor_ref(thread_pool::shared());
+  home_of_request_ = or_shared(home);
   r.back_to = nullptr;
   job_access::set_home(r, executor_ref(*this));
 }
