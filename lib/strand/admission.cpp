@@ -1,5 +1,6 @@
 // admission.cpp - who may wait in a section's line. The protocol is in gate.hpp.
 
+#include "base/captured.hpp"
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
 
@@ -29,12 +30,10 @@ section_core::admission section_core::admit_if_empty() noexcept {
 std::exception_ptr section_core::refusal(admission why) noexcept {
   count_refusal();
   if (why == admission::lost) return lost_with();
-  try {
+  return captured([&] {
     if (why == admission::full) throw section_full(label(), limit()->most());
     throw section_closed(label());
-  } catch (...) {
-    return std::current_exception();
-  }
+  });
 }
 
 bool section_core::put_in_line(stand_in& s, arrival arrived, place line) noexcept {

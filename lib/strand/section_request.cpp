@@ -1,5 +1,7 @@
 // section_request.cpp - a request's wait, told to the graph; and its withdrawal.
 
+#include "base/captured.hpp"
+
 #include <turnstile/detail/section_request.hpp>
 
 #include <new>
@@ -27,13 +29,10 @@ void section_request::keep_unless_claimed(const resource_list& uses) noexcept {
 }
 
 void section_request::search(chain_frame* by) {
-  try {
+  section_->counting_refusal([&] {
     begin_wait(wait_, by);
     told_ = true;
-  } catch (...) {
-    section_->count_refusal();
-    throw;
-  }
+  });
 }
 
 void section_request::tell_or_stay() {
@@ -72,11 +71,7 @@ void section_request::destroyed_while_waiting() const noexcept {
 
 std::exception_ptr section_request::cancelled() const noexcept {
   if (section_->is_lost()) return section_->lost_with();
-  try {
-    refuse_as_stopped(*section_);
-  } catch (...) {
-    return std::current_exception();
-  }
+  return captured([&] { refuse_as_stopped(*section_); });
 }
 
 void section_request::arrive_limited() {

@@ -1,6 +1,7 @@
 // stand_in.cpp - asking a request to go, and whose turn it is to let it. The protocol is in the
 // header.
 
+#include "base/captured.hpp"
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
 #include "strand/spares.hpp"
@@ -59,13 +60,11 @@ void stand_in::give_up() noexcept {
 }
 
 std::exception_ptr stand_in::error(withdrawal why) const noexcept {
-  try {
+  return captured([&] {
     if (why == withdrawal::closed) throw section_closed(label_);
     if (why == withdrawal::expired) throw deadline_exceeded(label_);
     throw operation_cancelled(label_);
-  } catch (...) {
-    return std::current_exception();
-  }
+  });
 }
 
 void stand_in::listen_to(const withdrawal_sources& own) noexcept {

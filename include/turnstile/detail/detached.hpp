@@ -87,12 +87,8 @@ class detached : protected request {
   void claim_uses() {
     if (uses_.empty()) return;
     section_core& section = self().section();
-    try {
-      claims_are_new_ = claim(section, uses_, self().place().exclusive());
-    } catch (...) {
-      section.count_refusal();
-      throw;
-    }
+    section.counting_refusal(
+        [&] { claims_are_new_ = claim(section, uses_, self().place().exclusive()); });
   }
 
   // Null: it is sent, and this may be gone.

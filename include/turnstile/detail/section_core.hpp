@@ -279,6 +279,16 @@ class section_core : private job {
 
   // Without memory for what few sections have it is not counted.
   void count_refusal() noexcept;
+  // What `f` throws is one.
+  template <class F>
+  decltype(auto) counting_refusal(F f) {
+    try {
+      return f();
+    } catch (...) {
+      count_refusal();
+      throw;
+    }
+  }
   void count_withdrawal() const noexcept;
   TURNSTILE_INLINE void count_execution(thread_state& t = here()) noexcept {
     t.count_body_elsewhere();

@@ -373,12 +373,7 @@ class section_request : protected request_extras, protected suspended<request> {
     if (surrounding_stop(here().chain).stop_requested()) refuse_as_stopped(*section_);
   }
   TURNSTILE_COLD void refuse_reentry() {
-    try {
-      refuse_if_held(*section_, at_);
-    } catch (...) {
-      section_->count_refusal();
-      throw;
-    }
+    section_->counting_refusal([&] { refuse_if_held(*section_, at_); });
   }
 
   struct asks {
@@ -430,14 +425,10 @@ class section_request : protected request_extras, protected suspended<request> {
     if (stand_in_ != nullptr) throw_if_withdrawn();
   }
   bool claim_declared() {
-    try {
-      const bool are_new = claim(*section_, uses_, at_.exclusive());
-      if (are_new) asks_ |= asks::new_claims;
-      return are_new;
-    } catch (...) {
-      section_->count_refusal();
-      throw;
-    }
+    const bool are_new =
+        section_->counting_refusal([&] { return claim(*section_, uses_, at_.exclusive()); });
+    if (are_new) asks_ |= asks::new_claims;
+    return are_new;
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "device/gpu/gpu_device.hpp"
 
+#include "base/captured.hpp"
 #include "device/gpu/gpu_runtime.hpp"
 
 #include <chrono>
@@ -56,11 +57,7 @@ bool gpu_device::ends_with(gpu_outcome o, const std::string& place) noexcept {
 }
 
 std::exception_ptr gpu_device::error_of(gpu_outcome o, const std::string& place) const noexcept {
-  try {
-    return std::make_exception_ptr(gpu_error(api_, o.code, place + ": " + o.call));
-  } catch (...) {
-    return std::current_exception();
-  }
+  return captured([&] { throw gpu_error(api_, o.code, place + ": " + o.call); });
 }
 
 std::exception_ptr gpu_device::failure(gpu_outcome o, const std::string& place) noexcept {
