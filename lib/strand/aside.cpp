@@ -9,7 +9,6 @@
 
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
-#include "strand/off_stack.hpp"
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>

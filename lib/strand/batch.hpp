@@ -3,7 +3,6 @@
 #pragma once
 
 #include "executor/hand_back.hpp"
-#include "strand/off_stack.hpp"
 
 #include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/request.hpp>

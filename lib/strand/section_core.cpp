@@ -4,7 +4,6 @@
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
-#include "strand/off_stack.hpp"
 #include "strand/submissions.hpp"
 
 #include <turnstile/detail/lock_request.hpp>

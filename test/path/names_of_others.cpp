@@ -34,12 +34,14 @@ TAKES(keep_claims); TAKES(label_of); TAKES(labels_of); TAKES(lane_of); TAKES(lat
 TAKES(let_go); TAKES(limit); TAKES(make_branch); TAKES(make_hold); TAKES(make_ordered);
 TAKES(make_stand_in); TAKES(mask_of); TAKES(may_hold_sections); TAKES(may_withdraw);
 TAKES(name_of); TAKES(need_not_end); TAKES(note_order); TAKES(pause); TAKES(post);
+TAKES(off_this_stack);
 TAKES(post_fork); TAKES(prefetch_request); TAKES(prefetch_to_write); TAKES(push_hold);
 TAKES(raise_to); TAKES(reads); TAKES(refuse_elsewhere); TAKES(refuse_if_changed_here);
 TAKES(refuse_if_expired);
 TAKES(refuse_if_held); TAKES(refuse_if_withdrawn); TAKES(refuse_wait_if_held); TAKES(replicas_of);
 TAKES(report_unobserved); TAKES(require_host_body); TAKES(require_some); TAKES(resource_of);
-TAKES(resume_at_home); TAKES(resumes_here); TAKES(reversed); TAKES(run_held); TAKES(run_to_suspension);
+TAKES(resume_at_home); TAKES(resumes_here); TAKES(run_held); TAKES(run_to_suspension);
+TAKES(reversed);
 TAKES(schedule_on); TAKES(scope_called); TAKES(share); TAKES(share_hold); TAKES(sleep_for);
 TAKES(sleep_until); TAKES(spawn_fiber); TAKES(start_in_order); TAKES(step_of); TAKES(stop_on);
 TAKES(submits); TAKES(subtract_from); TAKES(surrounding_stop); TAKES(sync_wait); TAKES(timeout);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #if defined(TURNSTILE_ATOMIC_SEAM)
 #include TURNSTILE_ATOMIC_SEAM
@@ -51,6 +52,14 @@ inline void add_one(statistic<std::uint64_t>& n) noexcept {
 #else
   n.store(n.load(relaxed) + 1, relaxed);
 #endif
+}
+
+// A high-water mark. Relaxed: it orders nothing.
+template <class T>
+void raise_to(statistic<T>& most, std::type_identity_t<T> n) noexcept {
+  T seen = most.load(relaxed);
+  while (seen < n && !most.compare_exchange_weak(seen, n, relaxed, relaxed)) {
+  }
 }
 
 }  // namespace turnstile::detail

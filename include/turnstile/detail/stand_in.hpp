@@ -108,11 +108,7 @@ struct stand_in_counts {
     if (shares.fetch_sub(1, acq_rel) == 1) delete this;
   }
   // By the owner, and by who asks for statistics.
-  void note(std::size_t waiting) noexcept {
-    std::size_t seen = most.load(relaxed);
-    while (seen < waiting && !most.compare_exchange_weak(seen, waiting, relaxed, relaxed)) {
-    }
-  }
+  void note(std::size_t waiting) noexcept { raise_to(most, waiting); }
 };
 
 class alignas(cache_line) stand_in final : public request {

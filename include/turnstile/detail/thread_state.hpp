@@ -175,6 +175,14 @@ class not_in_fiber {
   fiber_core* const before_;
 };
 
+// A fiber's stack is for the fiber's own code: on the thread's own, then.
+template <class F>
+void off_this_stack(F f) noexcept {
+  borrowed_stack* const s = here().stack;
+  if (s == nullptr) return f();
+  s->call_off(*s, [](void* with) noexcept { (*static_cast<F*>(with))(); }, &f);
+}
+
 // Puts another chain in place for a scope, and the old one back.
 class chain_scope {
  public:
@@ -222,12 +230,8 @@ class trampoline {
   static void give_away_all() noexcept;
 
  private:
-  // A fiber's stack is for the fiber's own code.
   void run_all() noexcept {
-    borrowed_stack* const s = here().stack;
-    if (s == nullptr) return run_all_here();
-    s->call_off(
-        *s, [](void* self) noexcept { static_cast<trampoline*>(self)->run_all_here(); }, this);
+    off_this_stack([this] { run_all_here(); });
   }
 
   void run_all_here() noexcept {

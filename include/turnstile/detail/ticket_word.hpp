@@ -165,11 +165,4 @@ class ticket_word {
   statistic<std::uint32_t> most_{0};  // high-water mark of pending: a statistic, relaxed throughout
 };
 
-// Raises a high-water mark. Relaxed: it orders nothing.
-inline void raise_to(statistic<std::uint32_t>& most, std::uint32_t n) noexcept {
-  std::uint32_t seen = most.load(relaxed);
-  while (seen < n && !most.compare_exchange_weak(seen, n, relaxed, relaxed)) {
-  }
-}
-
 }  // namespace turnstile::detail
