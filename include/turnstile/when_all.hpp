@@ -75,11 +75,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   using element = std::ranges::range_value_t<Range>;
   using value = typename child<element, all_ends>::value;
 
-  struct what {
-    static constexpr const char* name = "when_all";
-    static constexpr const char* waits = "waits for its children";
-  };
-
  public:
   explicit all_in(Range r) : range_(r), children_(children_of<all_ends>(range_.elements(r))) {}
   all_in(all_in&& other) noexcept
@@ -113,7 +108,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
   [[no_unique_address]] rest_of_range<Range> range_;
   std::vector<child<element, all_ends>> children_;
   all_ends left_;
-  for_once<what> once_;
+  for_once<"when_all", "waits for its children"> once_;
 };
 
 }  // namespace detail

@@ -110,11 +110,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   using one = child<element, any_ends>;
   using value = as_value<typename one::value>;
 
-  struct what {
-    static constexpr const char* name = "when_any";
-    static constexpr const char* waits = "waits for its children";
-  };
-
  public:
   explicit any_in(Range r) : range_(r), children_(children_of<any_ends>(range_.elements(r))) {
     if (children_.empty()) throw std::invalid_argument("turnstile: when_any of nothing");
@@ -150,7 +145,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
   [[no_unique_address]] rest_of_range<Range> range_;
   std::vector<one> children_;
   any_ends ends_;
-  for_once<what> once_;
+  for_once<"when_any", "waits for its children"> once_;
 };
 
 }  // namespace detail

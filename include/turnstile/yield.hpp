@@ -15,11 +15,6 @@ namespace detail {
 
 class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
     : private suspended<job> {
-  struct what {
-    static constexpr const char* name = "yield";
-    static constexpr const char* waits = "is in a queue";
-  };
-
  public:
   yield_awaiter() noexcept = default;
   yield_awaiter(yield_awaiter&& other) noexcept : once_(std::move(other.once_)) {}
@@ -37,7 +32,7 @@ class [[nodiscard("nothing happens until the result is awaited")]] yield_awaiter
   void await_resume() noexcept { once_.note_going_on(); }
 
  private:
-  for_once<what> once_;
+  for_once<"yield", "is in a queue"> once_;
 };
 
 template <class A>
@@ -45,11 +40,6 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
     : private suspended<job>,
       private branch_end {
   using value = kept<awaited<A>>;
-
-  struct what {
-    static constexpr const char* name = "schedule_on";
-    static constexpr const char* waits = "is in a queue";
-  };
 
   struct first_step : job {
     explicit first_step(schedule_awaiter& s) noexcept : job(&go), self(&s) {}
@@ -101,7 +91,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   A a_;
   first_step first_;
   branch<value> root_;
-  for_once<what> once_;
+  for_once<"schedule_on", "is in a queue"> once_;
 };
 
 }  // namespace detail

@@ -17,11 +17,6 @@ executor_ref executor_after_device() noexcept;
 class [[nodiscard("nothing is waited for until the result is awaited")]] completion_awaiter
     : private suspended<job>,
       private point_waiter {
-  struct what {
-    static constexpr const char* name = "wait for a device";
-    static constexpr const char* waits = "waits for a device";
-  };
-
  public:
   // Waits for all that was given to `l` when it is awaited.
   explicit completion_awaiter(lane_ref l) noexcept : point_waiter(&go_on), lane_(std::move(l)) {}
@@ -63,7 +58,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] complet
 
   lane_ref lane_;
   point_ref point_;
-  for_once<what> once_;
+  for_once<"wait for a device", "waits for a device"> once_;
 };
 
 }  // namespace turnstile::detail

@@ -112,11 +112,6 @@ using call_after =
 
 // Goes on where an executor says; at once if that is here.
 class come_back : private suspended<job> {
-  struct what {
-    static constexpr const char* name = "way back";
-    static constexpr const char* waits = "is in a queue";
-  };
-
  public:
   explicit come_back(executor_ref to) noexcept : to_(to) {}
   bool await_ready() noexcept {
@@ -133,7 +128,7 @@ class come_back : private suspended<job> {
 
  private:
   executor_ref to_;
-  for_once<what> once_;
+  for_once<"way back", "is in a queue"> once_;
 };
 
 // The dependencies may end anywhere. The request is made there, without a detour, but its awaiter

@@ -4,15 +4,25 @@
 #include <turnstile/detail/config.hpp>
 #include <turnstile/detail/contract.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 
 namespace turnstile::detail {
 
-// What::name is what it is called, What::waits what its coroutine does meanwhile; for what notes no
-// wait: its parts do that. The last member, so that it is the first to be destroyed.
-template <class What>
+// A text as an argument of a template.
+template <std::size_t N>
+struct literal {
+  consteval literal(const char (&of)[N]) noexcept {
+    for (std::size_t i = 0; i != N; ++i) text[i] = of[i];
+  }
+  char text[N]{};
+};
+
+// Name is what it is called, Waits what its coroutine does meanwhile; for what notes no wait: its
+// parts do that. The last member, so that it is the first to be destroyed.
+template <literal Name, literal Waits>
 class for_once {
  public:
   for_once() noexcept = default;
@@ -40,10 +50,10 @@ class for_once {
   enum class state : std::uint8_t { fresh, moved_from, begun, waiting };
 
   [[noreturn]] TURNSTILE_COLD static void misused(const char* how) noexcept {
-    contract_break("", std::string("a ") + What::name + how, {});
+    contract_break("", std::string("a ") + Name.text + how, {});
   }
   [[noreturn]] TURNSTILE_COLD static void destroyed() noexcept {
-    contract_break("", std::string("a coroutine is destroyed while it ") + What::waits, {});
+    contract_break("", std::string("a coroutine is destroyed while it ") + Waits.text, {});
   }
 
   state is_ = state::fresh;

@@ -55,11 +55,6 @@ class mirrored_group;
 template <class T>
 class [[nodiscard("nothing is written until the result is awaited")]] mirrored_write
     : private stoppable_wait {
-  struct what {
-    static constexpr const char* name = "write of a mirrored value";
-    static constexpr const char* waits = "waits for replicas";
-  };
-
  public:
   mirrored_write(mirrored_group<T>& group, std::size_t replica, mirrored_change change, T value)
       : group_(&group), replica_(replica), change_(change), value_(std::move(value)) {}
@@ -125,7 +120,7 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
   guarded<mirrored_write*> next_{nullptr};  // M1, then whoever serves
   guarded<bool> in_line_{false};            // M1
   result<snapshot<T>> got_;                 // whoever serves
-  for_once<what> once_;
+  for_once<"write of a mirrored value", "waits for replicas"> once_;
 };
 
 template <class T>

@@ -145,11 +145,6 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
  private:
   friend class scope_core;
 
-  struct what {
-    static constexpr const char* name = "join";
-    static constexpr const char* waits = "waits in join";
-  };
-
   join_awaiter(scope_core& core, const site& at, taking when_stopped) noexcept
       : core_(&core), at_(at), when_stopped_(when_stopped) {}
 
@@ -188,7 +183,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] join_aw
   guarded<bool> listed_{false};  // under the scope's lock, as the next two
   guarded<join_awaiter*> next_joiner_{nullptr};
   guarded<join_awaiter*> previous_joiner_{nullptr};
-  for_once<what> once_;
+  for_once<"join", "waits in join"> once_;
 };
 
 // One piece of spawned work. It frees itself at its end.

@@ -46,11 +46,6 @@ namespace turnstile::detail {
 class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_awaiter
     : private suspended<job>,
       private timer {
-  struct what {
-    static constexpr const char* name = "sleep";
-    static constexpr const char* waits = "sleeps";
-  };
-
  public:
   explicit sleep_awaiter(time_point until) noexcept : timer(&is_due), until_(until) {}
   explicit sleep_awaiter(std::chrono::nanoseconds time) noexcept
@@ -96,7 +91,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] sleep_a
   std::optional<stop_callback<withdraw>> withdraws_;
   atomic<state> word_{state::arming};
   bool is_relative_ = false;
-  for_once<what> once_;
+  for_once<"sleep", "sleeps"> once_;
 };
 
 }  // namespace turnstile::detail

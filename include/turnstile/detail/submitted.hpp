@@ -268,11 +268,6 @@ template <class R>
 class [[nodiscard("nothing is waited for until the result is awaited")]] submitted_awaiter
     : private stoppable_wait,
       private submitted_waiter {
-  struct what {
-    static constexpr const char* name = "wait for a submission";
-    static constexpr const char* waits = "waits for a submission";
-  };
-
  public:
   explicit submitted_awaiter(submitted_result<R>& state) noexcept : state_(&state) {}
   submitted_awaiter(submitted_awaiter&& other) noexcept
@@ -330,7 +325,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] submitt
   submitted_result<R>* state_;
   submitted_mark* mark_ = nullptr;
   handle_wait<R> wait_;
-  for_once<what> once_;
+  for_once<"wait for a submission", "waits for a submission"> once_;
 };
 
 template <class Body>
