@@ -317,7 +317,7 @@ chain_frame* cut_holds(chain_frame* top, const chain_frame* base) noexcept {
 }
 
 void adopt_holds(chain_frame& top) noexcept {
-  prepare_last_words();
+  end_of_holds::arm();
   chain_frame* lowest = &top;
   // An awaiter that resumes within its await_suspend leaves the coroutine's chain on the thread.
   bool there = lowest == here().chain;
