@@ -101,27 +101,28 @@ using owned_identity = std::unique_ptr<const resource_identity, end_of_identity>
 using address_map = map_of<std::uintptr_t, owned_identity>;
 using name_map = map_of<name_key, named>;
 
-struct library {
-  address_map addresses;
-  name_map names;
-};
+// Sections that claim addresses or have shared names may be destroyed by destructors of static
+// objects. And nothing here is ended when the next one cannot be made: a thread's record lies in the
+// collector, and ending that, or a map, takes memory.
+template <class T>
+T& never_destroyed() {
+  static T& one = *new T;
+  return one;
+}
 
-// libcds wants its start first, then its collector, then the thread that makes a map. None of them
-// is ended when the next one fails: a thread's record lies in the collector, whose end allocates.
+// libcds wants its start first, then its collector, then the thread that makes a map.
 void start_libcds() {
   struct start {
     start() { cds::Initialize(); }
   };
   static const start once;
-  static collector& never_destroyed = *new collector;
-  static_cast<void>(never_destroyed);
+  static_cast<void>(never_destroyed<collector>());
   cds::gc::dhp::smr::attach_thread();
 }
 
-// Never destroyed: sections that claim addresses or have shared names may be destroyed by
-// destructors of static objects.
-library& all() {
-  static library& one = (start_libcds(), *new library);
+template <class Map>
+Map& the() {
+  static Map& one = (start_libcds(), never_destroyed<Map>());
   return one;
 }
 
@@ -140,7 +141,7 @@ struct record_of_thread {
 template <class Map>
 class visit {
  public:
-  explicit visit(Map library::* which) : map_(all().*which) {
+  visit() : map_(the<Map>()) {
     cds::gc::dhp::smr::attach_thread();  // nothing if it is attached
     if (thread_ends) {
       looks::have_ended();
@@ -170,7 +171,7 @@ std::uintptr_t key(const void* address) noexcept {
 }  // namespace
 
 bool claimed_by_address(const void* address, const section_core& s, bool exclusive) {
-  const visit map(&library::addresses);
+  const visit<address_map> map;
   bool claimed = false;
   map->find(key(address), [&](address_map::value_type& entry) {
     claimed = claimed_already(*entry.second, s, exclusive);
@@ -179,7 +180,7 @@ bool claimed_by_address(const void* address, const section_core& s, bool exclusi
 }
 
 const resource_identity* find_address(const void* address) {
-  const visit map(&library::addresses);
+  const visit<address_map> map;
   const resource_identity* found = nullptr;
   map->find(key(address), [&](address_map::value_type& entry) { found = entry.second.get(); });
   return found;
@@ -187,7 +188,7 @@ const resource_identity* find_address(const void* address) {
 
 const resource_identity& make_address(const void* address) {
   if (const resource_identity* const there = find_address(address)) return *there;
-  const visit map(&library::addresses);
+  const visit<address_map> map;
   owned_identity made(new resource_identity);
   const resource_identity& r = *made;
   map->emplace(key(address), std::move(made));
@@ -195,12 +196,12 @@ const resource_identity& make_address(const void* address) {
 }
 
 void forget_address(const void* address) noexcept {
-  const visit map(&library::addresses);
+  const visit<address_map> map;
   map->erase(key(address));
 }
 
 std::shared_ptr<shared_name> place_of(const name_key& name) {
-  const visit map(&library::names);
+  const visit<name_map> map;
   std::shared_ptr<shared_name> place;
   const auto take = [&place](name_map::value_type& entry) { place = entry.second.place; };
   while (!map->find(name, take)) map->emplace(name, std::make_shared<shared_name>());
@@ -208,7 +209,7 @@ std::shared_ptr<shared_name> place_of(const name_key& name) {
 }
 
 void forget_place(const name_key& name) noexcept {
-  const visit map(&library::names);
+  const visit<name_map> map;
   map->erase(name);
 }
 

@@ -27,12 +27,19 @@ using namespace turnstile;
 
 namespace {
 
-thread_local long left = -1;  // until one fails; less than 0: none does
+thread_local long left = -1;          // until one fails; less than 0: none does
+thread_local bool stays_out = false;  // all that come after it fail, too
 
 }  // namespace
 
 void support::before_allocation() {
-  if (left >= 0 && left-- == 0) throw std::bad_alloc();
+  if (left < 0) return;
+  if (left > 0) {
+    --left;
+    return;
+  }
+  if (!stays_out) left = -1;
+  throw std::bad_alloc();
 }
 
 namespace {
@@ -77,6 +84,30 @@ void check_usable(critical_section& cs) {
 }  // namespace
 
 TEST_SUITE("path") {
+  // First of all: nothing has been claimed or opened in this process.
+  TEST_CASE("no memory: the first address that is claimed, and the first shared name") {
+    for (int how = 0; how != 4; ++how) {
+      for (long n = 0; n != 25; ++n) {
+        const support::child_end end = support::in_child([how, n] {
+          critical_section cs;
+          const int plain = 0;
+          const auto use = [&] { cs.execute_blocking([] {}, {.uses = resource_of(plain)}); };
+          const auto open = [] { critical_section::open("shared")->execute_blocking([] {}); };
+          stays_out = how % 2 == 1;
+          left = n;
+          try {
+            how < 2 ? use() : open();
+          } catch (const std::bad_alloc&) {
+          }
+          left = -1;
+          use();
+          open();
+        });
+        CHECK(end.status == 0);
+      }
+    }
+  }
+
   TEST_CASE("no memory: an execution that waits and can be withdrawn") {
     each_fails([](auto fail) {
       critical_section cs;

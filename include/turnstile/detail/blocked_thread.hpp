@@ -12,15 +12,15 @@
 //                                                        and so does what is posted from now on
 //             away     --wait------------> -             by the thread
 //
-//           While its request is in line, and before it waits, a thread runs what it has served, and
-//           that may block it for something that the section has to do (test/schedule). It has gone
-//           away then.
+//           While its request is in line, and before it waits, a thread runs what it has served,
+//           and that may block it for something that the section has to do (test/schedule). It has
+//           gone away then.
 //
 //           done and job come once for each wait, and may be there together: the request was
 //           withdrawn after the section had been given away with it. Then the job is run first.
 //
-// Edges     B1  word.fetch_add(seq_cst) in signal, CAS(seq_cst) in take -> load(acquire) in spin and
-//               park, fetch_or(acquire) in go_away: the result, or the job.
+// Edges     B1  word.fetch_add(seq_cst) in signal, CAS(seq_cst) in take -> load(acquire) in spin
+//               and park, fetch_or(acquire) in go_away: the result, or the job.
 //               seq_cst, because notify_one looks whether anybody waits: its look must not come
 //               before
 //
