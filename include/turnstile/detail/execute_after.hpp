@@ -134,11 +134,9 @@ class come_back : private suspended<job> {
 // The dependencies may end anywhere. The request is made there, without a detour, but its awaiter
 // comes back to where it was, as from any other execution.
 template <class Body, class Data, class... A>
-task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& section,
-                                                                std::tuple<A...> all, Body body,
-                                                                Data data, execute_options options,
-                                                                kept_token stop, lane_ref lane,
-                                                                std::source_location where) {
+task<body_result_t<call_after<Body, Data, A...>>> wait_and_execute(
+    section_core& section, std::tuple<A...> all, Body body, Data data, execute_options options,
+    kept_token stop, lane_ref lane, std::source_location where) {
   using call = call_after<Body, Data, A...>;
   const executor_ref home = options.resume_on ? options.resume_on : here().runs_on;
   std::exception_ptr error;
@@ -164,6 +162,54 @@ task<body_result_t<call_after<Body, Data, A...>>> execute_after(section_core& se
   }
   co_await come_back(home);
   std::rethrow_exception(error);
+}
+
+// What is awaited: the task, which knows neither section nor place when it is misused.
+template <class R>
+class [[nodiscard("nothing is asked for until the result is awaited")]] execution_after {
+ public:
+  execution_after(const section_core& section, task<R> run,
+                  const std::source_location& where) noexcept
+      : section_(&section), run_(std::move(run)), where_(where) {}
+  execution_after(execution_after&& other) noexcept
+      : section_(other.section_),
+        run_(std::move(other.run_)),
+        where_(other.where_),
+        is_(std::exchange(other.is_, state::moved_from)) {}
+
+  auto operator co_await() noexcept {
+    if (is_ != state::fresh) [[unlikely]]
+      misused();
+    is_ = state::awaited;
+    return std::move(run_).operator co_await();
+  }
+
+ private:
+  enum class state : std::uint8_t { fresh, moved_from, awaited };
+
+  [[noreturn]] TURNSTILE_COLD void misused() const noexcept {
+    contract_break(section_->label(),
+                   is_ == state::moved_from ? "an execution is used that was moved from"
+                                            : "an execution is awaited twice",
+                   where_);
+  }
+
+  const section_core* section_;
+  task<R> run_;
+  std::source_location where_;
+  state is_ = state::fresh;
+};
+
+template <class Body, class Data, class... A>
+auto execute_after(section_core& section, std::tuple<A...> all, Body body, Data data,
+                   const execute_options& options, kept_token stop, lane_ref lane,
+                   const std::source_location& where) {
+  return execution_after<body_result_t<call_after<Body, Data, A...>>>(
+      section,
+      detail::wait_and_execute<Body, Data, A...>(section, std::move(all), std::move(body),
+                                                 std::move(data), options, std::move(stop),
+                                                 std::move(lane), where),
+      where);
 }
 
 }  // namespace turnstile::detail
