@@ -1,7 +1,8 @@
 // thread_end.hpp - what is done at the end of each thread that has come to need it.
 //
 // Ends come in the opposite order of how they were armed, among other destructors of what is
-// thread_local. What those do that come later may ask for the same again, and hears that it is over.
+// thread_local. What those do that come later may ask for the same again, and hears that it is
+// over.
 #pragma once
 
 namespace turnstile::detail {

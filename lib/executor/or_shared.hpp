@@ -6,7 +6,8 @@
 
 namespace turnstile::detail {
 
-// Always inline: in test/schedule another pool is shared, as far as its callers do not lie beside it.
+// Always inline: in test/schedule another pool is shared, as far as its callers do not lie beside
+// it.
 TURNSTILE_INLINE executor_ref or_shared(executor_ref e) noexcept {
   return e ? e : executor_ref(thread_pool::shared());
 }

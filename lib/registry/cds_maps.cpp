@@ -102,8 +102,8 @@ using address_map = map_of<std::uintptr_t, owned_identity>;
 using name_map = map_of<name_key, named>;
 
 // Sections that claim addresses or have shared names may be destroyed by destructors of static
-// objects. And nothing here is ended when the next one cannot be made: a thread's record lies in the
-// collector, and ending that, or a map, takes memory.
+// objects. And nothing here is ended when the next one cannot be made: a thread's record lies in
+// the collector, and ending that, or a map, takes memory.
 template <class T>
 T& never_destroyed() {
   static T& one = *new T;
