@@ -22,7 +22,9 @@ class [[nodiscard("the token is what co_await gives")]] stop_token_awaiter {
 
 /// `co_await current_stop_token()` gives the token of the innermost when_any, timeout or
 /// async_scope around; one that never stops if there is none. For a running computation that should
-/// look at it now and then: what waits in the library is withdrawn without it.
+/// look at it now and then: what waits in the library is withdrawn without it. Another library's
+/// coroutine that has been resumed by this one gets the token, but an async_scope does not become
+/// stoppable by that.
 ///
 /// Resumes    at once
 /// Lifetime   the token may be kept: it says whether a stop was requested while that existed
