@@ -68,6 +68,13 @@ struct turns {
   std::coroutine_handle<> last;
 };
 
+// Gives back whoever awaits it, which goes on at once.
+struct itself {
+  bool await_ready() const noexcept { return false; }
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) const noexcept { return h; }
+  void await_resume() const noexcept {}
+};
+
 foreign enter_when_its_turn_comes(critical_section& cs, turns& at) {
   co_await at.park();
   co_await cs.execute([] {});
@@ -363,6 +370,7 @@ TEST_SUITE("registry") {
       co_await nothing();
       const section_guard held = co_await own.lock();
       CHECK_THROWS_AS(co_await enter_lazily(own), reentry_error);
+      co_await itself();
       CHECK_THROWS_AS(co_await enter_lazily(own), reentry_error);
       const auto again = [&]() -> task<> { co_await enter_lazily(own); };
       CHECK_THROWS_AS(co_await again(), reentry_error);

@@ -162,11 +162,12 @@ class tracked<A&, of_coroutine> {
       } else {
         transfer_scope after{h, now};
         const std::coroutine_handle<> next = awaiter_->await_suspend(h);  // the frame may be gone
-        if (!now.leaves_the_library(of_coroutine ? &p : nullptr)) {
+        const bool is_for_it = of_coroutine || next == h;
+        if (!now.leaves_the_library(is_for_it ? &p : nullptr)) {
           chain_promise::give_back(outer);
         } else {
           drop(outer);
-          if constexpr (!of_coroutine) chain_promise::give_back(nullptr);
+          if (!is_for_it) chain_promise::give_back(nullptr);
         }
         after.run();
         return next;

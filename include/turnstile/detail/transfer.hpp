@@ -165,7 +165,8 @@ class transfer_scope {
   transfer_scope(std::coroutine_handle<> h, const suspending& now) noexcept {
     if (!now.is_known()) waiting_.emplace(h);
   }
-  void run() {
+  // What it transfers to may throw nothing: the coroutine waits already.
+  void run() noexcept {
     if (!waiting_) return;
     const resumed_before before;
     const chain_scope as{share(here().chain)};
