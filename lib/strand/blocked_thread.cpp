@@ -36,12 +36,11 @@ void give_away() noexcept {
   blocked_thread::go_away_all();
 }
 
-blocked_thread::in_line::in_line(blocked_thread& me) noexcept
-    : outer_(std::exchange(here().in_line, &me)) {
-  me.outer_ = outer_;
+blocked_thread::in_line::in_line(blocked_thread& me) noexcept {
+  me.outer_ = std::exchange(here().in_line, &me);
 }
 
-blocked_thread::in_line::~in_line() { here().in_line = outer_; }
+blocked_thread::in_line::~in_line() { here().in_line = here().in_line->outer_; }
 
 // False: the thread has gone away.
 bool blocked_thread::take(job& j) noexcept {

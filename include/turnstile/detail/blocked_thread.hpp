@@ -67,9 +67,6 @@ class blocked_thread {
     ~in_line();
     in_line(const in_line&) = delete;
     in_line& operator=(const in_line&) = delete;
-
-   private:
-    blocked_thread* outer_;
   };
 
   // By the thread, before it blocks for something else: all whose scopes it is in.

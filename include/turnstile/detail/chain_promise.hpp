@@ -40,13 +40,9 @@ class chain_promise {
 
   // The coroutine runs on this thread from here on.
   void enter() noexcept {
-    alone_ = here().chain == chain_;
-    if (!alone_ && here().resumed == this && left_holds_here()) [[unlikely]] {
-      alone_ = true;
-      outer_ = std::exchange(chain_, nullptr);
-    } else {
-      outer_ = std::exchange(here().chain, std::exchange(chain_, nullptr));
-    }
+    alone_ = here().chain == chain_ || (here().resumed == this && left_holds_here());
+    outer_ = std::exchange(chain_, nullptr);
+    if (!alone_) outer_ = std::exchange(here().chain, outer_);
   }
 
   // It ends here. What it still holds can be had from take_left.

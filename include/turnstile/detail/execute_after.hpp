@@ -5,6 +5,7 @@
 #include <turnstile/detail/applied_body.hpp>
 #include <turnstile/detail/device_awaiter.hpp>
 #include <turnstile/detail/for_once.hpp>
+#include <turnstile/detail/section_request.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/timer.hpp>
 #include <turnstile/task.hpp>
@@ -12,6 +13,7 @@
 
 #include <coroutine>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -179,20 +181,13 @@ class [[nodiscard("nothing is asked for until the result is awaited")]] executio
 
   auto operator co_await() noexcept {
     if (is_ != state::fresh) [[unlikely]]
-      misused();
+      execution_misused(*section_, is_ == state::moved_from, where_);
     is_ = state::awaited;
     return std::move(run_).operator co_await();
   }
 
  private:
   enum class state : std::uint8_t { fresh, moved_from, awaited };
-
-  [[noreturn]] TURNSTILE_COLD void misused() const noexcept {
-    contract_break(section_->label(),
-                   is_ == state::moved_from ? "an execution is used that was moved from"
-                                            : "an execution is awaited twice",
-                   where_);
-  }
 
   const section_core* section_;
   task<R> run_;

@@ -49,6 +49,15 @@ class request_extras {
   section_core::place line_;
 };
 
+// By what is awaited once.
+[[noreturn]] TURNSTILE_COLD inline void execution_misused(
+    const section_core& section, bool was_moved_from, const std::source_location& where) noexcept {
+  contract_break(
+      section.label(),
+      was_moved_from ? "an execution is used that was moved from" : "an execution is awaited twice",
+      where);
+}
+
 // One-shot, movable until it is awaited.
 class section_request : protected request_extras, protected suspended<request> {
  public:
@@ -112,10 +121,7 @@ class section_request : protected request_extras, protected suspended<request> {
       misused(phase_);
   }
   [[noreturn]] TURNSTILE_COLD void misused(phase p) const noexcept {
-    contract_break(section_->label(),
-                   p == phase::moved_from ? "an execution is used that was moved from"
-                                          : "an execution is awaited twice",
-                   at_.where);
+    execution_misused(*section_, p == phase::moved_from, at_.where);
   }
   // What phase_ becomes as soon as it is awaited, for refusals. A request whose turn has come is
   // withdrawn no more.

@@ -26,6 +26,11 @@
 
 namespace turnstile::detail {
 
+// What the library's resumption stands behind while `h` is in its await_suspend.
+inline const void* in_await(std::coroutine_handle<> h) noexcept {
+  return static_cast<const char*>(h.address()) + 1;
+}
+
 // A place in a relay's list.
 struct transfer_node {
   std::coroutine_handle<> to;
@@ -61,7 +66,11 @@ class relay {
   // Only a coroutine that this loop stands behind will return to it soon. Others were resumed by
   // somebody's own code, which may wait for what the transfer leads to: also one that its own
   // awaiter resumes, within the loop's resumption.
-  bool stands_behind(std::coroutine_handle<> h) const noexcept;
+  bool stands_behind(std::coroutine_handle<> h) const noexcept {
+    if (running_ != h.address()) return false;
+    const void* const resumed = here().resumed;
+    return takes_one_transfer_ || resumed == h.address() || resumed == in_await(h);
+  }
 
   void push(transfer_node& n) noexcept {
     n.next = first_;
@@ -105,17 +114,6 @@ inline void run_to_suspension(std::coroutine_handle<> h) {
   relay r;
   r.run(h);
 #endif
-}
-
-// What the library's resumption stands behind while `h` is in its await_suspend.
-inline const void* in_await(std::coroutine_handle<> h) noexcept {
-  return static_cast<const char*>(h.address()) + 1;
-}
-
-inline bool relay::stands_behind(std::coroutine_handle<> h) const noexcept {
-  if (running_ != h.address()) return false;
-  const void* const resumed = here().resumed;
-  return takes_one_transfer_ || resumed == h.address() || resumed == in_await(h);
 }
 
 // While the await_suspend of a coroutine is called, or its end told. `self` stands for it.
