@@ -14,9 +14,12 @@
 // Who does nothing but serve cannot be judged at all. So a thread takes itself for brisk now and
 // then, for as long as it takes to bring a thousand coroutines over and to run each of them once
 // there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what
-// it has; the more often in vain, the longer until it tries again.
+// it has; the more often in vain, the longer until it tries again. Whoever was brisk in two looks
+// in a row may try soon: one alone says little, for where lines are far a thread looks brisk now
+// and then, and each of those put off the trial that would have ended it.
 #pragma once
 
+#include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 
@@ -39,14 +42,28 @@ inline work_done asked_here(const thread_state& t = here()) noexcept {
   return {t.bodies() - t.served + t.to_be_served, t.serving_ns, t.served};
 }
 
+// One thread of a pool tries at a time: of two, each would keep what the other one's trial needs.
+class turn_to_try {
+ public:
+  // True: until then it is the caller's.
+  [[nodiscard]] bool take(steady_clock::time_point now, steady_clock::time_point end) noexcept {
+    std::int64_t until = until_ns_.load(relaxed);
+    return until <= now.time_since_epoch().count() &&
+           until_ns_.compare_exchange_strong(until, end.time_since_epoch().count(), relaxed);
+  }
+
+ private:
+  atomic<std::int64_t> until_ns_{0};  // relaxed: nothing is read because of it
+};
+
 // Judges from what had been done when it looked.
 class pace {
  public:
   // Long enough for some bodies; after the longest it would mix two phases.
   static constexpr std::chrono::microseconds shortest_look{20};
   static constexpr std::chrono::milliseconds longest_look{1};
-  static constexpr std::chrono::nanoseconds longest_to_try{500};  // of bodies: others wait long
-  static constexpr std::chrono::nanoseconds most_beside{2000};    // a request that comes over
+  static constexpr std::chrono::nanoseconds longest_to_try{1000};  // of bodies: others wait long
+  static constexpr std::chrono::nanoseconds most_beside{2000};     // a request that comes over
   static constexpr std::chrono::microseconds trial{500};
   static constexpr std::chrono::milliseconds shortest_pause{10};  // between trials
   static constexpr std::chrono::milliseconds longest_pause{160};
@@ -73,26 +90,28 @@ class pace {
       begin(until_now, now);
     } else if (time >= shortest_look) {
       const std::chrono::nanoseconds serving(until_now.serving_ns - before_.serving_ns);
+      const bool was_brisk = brisk_;
       brisk_ = is_brisk(until_now.requests - before_.requests, time, serving);
-      may_try_ = !brisk_ && may_try(until_now, time, serving);
-      if (brisk_) {
+      may_try_ = !brisk_ && has_to_try(until_now, time, serving);
+      if (brisk_) trial_ends_ = now;
+      if (brisk_ && was_brisk) {
         pause_ = shortest_pause;
-        next_trial_ = now + pause_;
-        trial_ends_ = now;
+        next_trial_ = std::min(next_trial_, now + trial);
       }
       begin(until_now, now);
     }
     return brisk_;
   }
 
-  // By the thread itself, after look has said no: whether it is to try what it cannot know.
-  bool tries(steady_clock::time_point now) noexcept {
-    if (now < trial_ends_) return true;
-    if (!may_try_ || now < next_trial_) return false;
+  // By the thread itself, after look has said no: whether it tries what it cannot know, or is to.
+  bool tries(steady_clock::time_point now) const noexcept { return now < trial_ends_; }
+  bool may_try(steady_clock::time_point now) const noexcept {
+    return may_try_ && now >= next_trial_;
+  }
+  void try_from(steady_clock::time_point now) noexcept {
     trial_ends_ = now + trial;
     next_trial_ = now + pause_;
     pause_ = std::min(2 * pause_, longest_pause);
-    return true;
   }
   steady_clock::time_point trial_ends() const noexcept { return trial_ends_; }
 
@@ -104,8 +123,8 @@ class pace {
 
  private:
   // Little beside requests, or beside serving, and short bodies, as far as it has seen any.
-  bool may_try(const work_done& until_now, steady_clock::duration time,
-               std::chrono::nanoseconds serving) const noexcept {
+  bool has_to_try(const work_done& until_now, steady_clock::duration time,
+                  std::chrono::nanoseconds serving) const noexcept {
     const auto beside = time - serving;
     const std::uint32_t requests = until_now.requests - before_.requests;
     const std::uint32_t served = until_now.served - before_.served;

@@ -135,6 +135,10 @@ class pool_core {
     sleepers_.wake_one();
   }
 
+  bool may_try(steady_clock::time_point now, steady_clock::time_point end) noexcept {
+    return turn_to_try_.take(now, end);
+  }
+
   void hand_back(worker& to, job* first, job* last) noexcept {
     to.mail.push(first, last);
     sleepers_.wake_one();
@@ -394,6 +398,7 @@ class pool_core {
   std::vector<worker> workers_;
   injector injector_;
   sleepers sleepers_;
+  turn_to_try turn_to_try_;
   const bool has_too_few_cores_ = size() > thread::hardware_concurrency();
   atomic<std::uint32_t> napping_{0};
   atomic<std::uint32_t> started_{0};  // relaxed: read by who has seen stopping_, which comes after
@@ -414,6 +419,11 @@ bool post_fork(job& j) noexcept {
 
 void post(executor_ref to, job& j, queued where) noexcept {
   if (where == queued::last || to != here().runs_on || !post_fork(j)) to.post(j);
+}
+
+bool may_try_here(steady_clock::time_point now, steady_clock::time_point end) noexcept {
+  worker* const w = here().as_worker;
+  return w != nullptr && w->pool->may_try(now, end);
 }
 
 void note_work_here() noexcept {

@@ -4,7 +4,8 @@
 // passed on before its line is empty is behind those it has just served, who queue again, each of
 // them, for ever; so it ends after 200 where it may get to the end of a line of a thousand: where
 // serving takes less than 0.5 us a body, and on a brisk thread (executor/pace.hpp), where all that
-// waits is likely to wait for bodies. One that some caller does besides its own business ends after
+// waits is likely to wait for bodies. If what is served stays with the thread it ends after 400, for
+// then each body brings its coroutine over, and where lines are far a thousand take 300. One that some caller does besides its own business ends after
 // 32 bodies too, as folly's strand does. One that is a job of its own does not: 1000 coroutines
 // that ask again as soon as they are served would queue up behind it faster than 32 at a time are
 // served, to the same effect (bench/counter).
@@ -40,6 +41,8 @@ class budget {
   explicit budget(int bodies) noexcept : most_bodies_(bodies) {}
 
   void be_brisk() noexcept { is_brisk_ = true; }
+  // What is served stays with this thread.
+  void keep_here() noexcept { keeps_ = true; }
 
   // Called after each body that another one follows.
   verdict after_body() noexcept {
@@ -49,8 +52,7 @@ class budget {
     const steady_clock::time_point now = steady_clock::now();
     const auto gone = now - begun_;
     note_time(now);
-    const bool may_empty = is_brisk_ || gone < bodies_ * most_of_short;
-    if (gone >= (may_empty ? 4 * most_time : most_time)) return verdict::pass_on;
+    if (gone >= longest(gone)) return verdict::pass_on;
     const auto soon = 1 + hand_back_after * bodies_ / std::max(gone, steady_clock::duration(1));
     next_look_ =
         bodies_ + static_cast<int>(std::min<std::int64_t>(soon, std::min(bodies_, callers)));
@@ -62,6 +64,12 @@ class budget {
   steady_clock::time_point begun() const noexcept { return begun_; }
 
  private:
+  std::chrono::nanoseconds longest(steady_clock::duration gone) const noexcept {
+    const bool may_empty = is_brisk_ || gone < bodies_ * most_of_short;
+    if (!may_empty) return most_time;
+    return (keeps_ ? 8 : 4) * most_time;
+  }
+
   void note_time(steady_clock::time_point now) noexcept {
     thread_state& t = here();
     const auto ns = static_cast<std::uint64_t>((now - looked_).count());
@@ -72,6 +80,7 @@ class budget {
 
   const int most_bodies_;
   bool is_brisk_ = false;
+  bool keeps_ = false;
   int bodies_ = 0;
   int next_look_ = 1;
   const steady_clock::time_point begun_ = steady_clock::now();

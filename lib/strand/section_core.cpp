@@ -1,5 +1,6 @@
 // section_core.cpp - serving a section's requests. The protocol is in the header.
 
+#include "executor/hand_back.hpp"
 #include "executor/or_shared.hpp"
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
@@ -36,13 +37,22 @@ executor_ref who_serves(request& next, bool is_off) noexcept {
   return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
 }
 
+bool tries_to_be_brisk(steady_clock::time_point now) noexcept {
+  if (!this_pace.tries(now)) {
+    if (!this_pace.may_try(now) || !may_try_here(now, now + pace::trial)) return false;
+    this_pace.try_from(now);
+  }
+  here().tries_until_ns = this_pace.trial_ends().time_since_epoch().count();
+  return true;
+}
+
 // What a brisk thread serves, or one that tries to be, stays with it (executor/pace.hpp).
 void begin_drain(budget& left, batch& done) noexcept {
   const bool brisk = this_pace.look(asked_here(), left.begun());
-  const bool tries = !brisk && this_pace.tries(left.begun());
-  if (tries) here().tries_until_ns = this_pace.trial_ends().time_since_epoch().count();
+  const bool keeps = brisk || tries_to_be_brisk(left.begun());
   if (brisk) left.be_brisk();
-  done.keep_here(brisk || tries);
+  if (keeps) left.keep_here();
+  done.keep_here(keeps);
 }
 
 section_core::published said(after_publish what) noexcept {

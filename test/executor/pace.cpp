@@ -12,6 +12,7 @@ using turnstile::detail::asked_here;
 using turnstile::detail::pace;
 using turnstile::detail::steady_clock;
 using turnstile::detail::thread_state;
+using turnstile::detail::turn_to_try;
 
 namespace {
 
@@ -30,7 +31,7 @@ bool would_try(std::uint32_t requests, std::uint64_t serving_ns, std::uint32_t s
   const steady_clock::time_point begin{1h};
   p.begin({0, 0}, begin);
   REQUIRE_FALSE(p.look({requests, serving_ns, served}, begin + 100us));
-  return p.tries(begin + 100us);
+  return p.may_try(begin + 100us);
 }
 
 }  // namespace
@@ -77,15 +78,16 @@ TEST_SUITE("executor") {
       return p.look({requests, serving_ns, served}, now);
     };
     p.begin({0, 0}, now);
-    CHECK_FALSE(p.tries(now));  // nothing is known
+    CHECK_FALSE(p.may_try(now));  // nothing is known
     auto tried = now;
     for (const auto pause : {0ms, 10ms, 20ms, 40ms, 80ms, 160ms, 160ms}) {
       CAPTURE(pause.count());
       bool again = false;
       do {
         REQUIRE_FALSE(serve(200us, 1));
-        again = p.tries(now);
+        again = p.may_try(now);
       } while (!again);
+      p.try_from(now);
       CHECK(now - tried >= pause);
       CHECK(now - tried <= pause + 400us);
       CHECK(p.trial_ends() == now + 500us);
@@ -95,15 +97,40 @@ TEST_SUITE("executor") {
       REQUIRE_FALSE(serve(100us, 1));
       CHECK_FALSE(p.tries(now));
     }
-    while (serve(200us, 1) || !p.tries(now)) {
+    while (serve(200us, 1) || !p.may_try(now)) {
     }
+    p.try_from(now);
+    const auto began = now;
     CHECK(serve(200us, 200));  // it was right
-    CHECK(p.trial_ends() == now);
-    const auto was_brisk = now;
-    while (serve(200us, 1) || !p.tries(now)) {
+    CHECK_FALSE(p.tries(now));
+    REQUIRE_FALSE(serve(200us, 1));
+    CHECK_FALSE(p.may_try(now));  // one look says little
+    while (serve(200us, 1) || !p.may_try(now)) {
     }
-    CHECK(now - was_brisk >= 10ms);
-    CHECK(now - was_brisk <= 10ms + 400us);
+    CHECK(now - began >= 160ms);
+    p.try_from(now);
+    CHECK(serve(100us, 200));
+    CHECK(serve(100us, 200));
+    REQUIRE_FALSE(serve(200us, 1));
+    CHECK_FALSE(p.may_try(now));
+    REQUIRE_FALSE(serve(300us, 1));
+    CHECK(p.may_try(now));
+    p.try_from(now);
+    const auto tried_again = now;
+    while (serve(200us, 1) || !p.may_try(now)) {
+    }
+    CHECK(now - tried_again >= 10ms);
+    CHECK(now - tried_again <= 10ms + 400us);
+  }
+
+  TEST_CASE("pace: one thread of a pool tries at a time") {
+    turn_to_try turn;
+    const steady_clock::time_point now{1h};
+    CHECK(turn.take(now, now + 500us));
+    CHECK_FALSE(turn.take(now, now + 500us));
+    CHECK_FALSE(turn.take(now + 499us, now + 999us));
+    CHECK(turn.take(now + 500us, now + 1ms));
+    CHECK_FALSE(turn.take(now + 999us, now + 2ms));
   }
 
   TEST_CASE(
@@ -114,10 +141,10 @@ TEST_SUITE("executor") {
     CHECK(would_try(50, 0, 1));
     CHECK_FALSE(would_try(49, 0, 1));
     CHECK_FALSE(would_try(50, 0, 0));  // of whose bodies nothing is known
-    CHECK(would_try(13, 74'000, 148));
-    CHECK_FALSE(would_try(12, 74'000, 148));
-    CHECK_FALSE(would_try(13, 74'000, 147));
-    CHECK_FALSE(would_try(0, 75'000, 149));
+    CHECK(would_try(13, 74'000, 74));
+    CHECK_FALSE(would_try(12, 74'000, 74));
+    CHECK_FALSE(would_try(13, 74'000, 73));
+    CHECK_FALSE(would_try(0, 75'000, 74));
   }
 
   TEST_CASE("pace: what was seen long ago is nothing to try by") {
@@ -126,7 +153,7 @@ TEST_SUITE("executor") {
     p.begin({0, 0}, begin);
     CHECK_FALSE(p.look({50, 0, 1}, begin + 100us));
     CHECK_FALSE(p.look({60, 0, 2}, begin + 2ms));
-    CHECK_FALSE(p.tries(begin + 1s));
+    CHECK_FALSE(p.may_try(begin + 1s));
   }
 
   TEST_CASE("pace: a short look leaves the last judgement, and after a long one it begins anew") {
