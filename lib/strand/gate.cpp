@@ -38,6 +38,11 @@ void gate::leave() noexcept {
   inside_ = inside_ - 1;
 }
 
+void gate::come_back() noexcept {
+  const std::lock_guard held(lock_);
+  inside_ = inside_ + 1;
+}
+
 bool gate::has_room_aside() const noexcept {
   if (may_wait_) return true;
   const std::lock_guard held(lock_);

@@ -43,6 +43,8 @@ class gate {
   [[nodiscard]] bool enter_or_wait(stand_in& s) noexcept;
 
   void leave() noexcept;
+  // A place that has left is in line all the same for a while: no more than there were.
+  void come_back() noexcept;
   // By one that is in, alone perhaps: whoever finds nobody is let in, however many are set aside.
   [[nodiscard]] bool has_room_aside() const noexcept;
   void set_aside() noexcept;

@@ -5,6 +5,7 @@
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
+#include "strand/gate.hpp"
 #include "strand/submissions.hpp"
 
 #include <turnstile/detail/lock_request.hpp>
@@ -79,8 +80,12 @@ request* section_core::next_awaited() noexcept {
   request* r = ring_.next(mine_);
   while (r != nullptr && stand_in::is_one(*r)) {
     if (is_there(stand_in::of(*r))) break;
-    if (has_tail_ && !may_finish_place(r)) [[unlikely]]
-      return r;
+    if (has_tail_) [[unlikely]] {
+      // What is held for the tail then is this place, and whoever finishes that gives up its room.
+      if (limited()) limit()->come_back();
+      if (!may_finish_place(r)) return r;
+      give_up_room();
+    }
     section_ring::finish(mine_);
     r = ring_.next(mine_);
   }

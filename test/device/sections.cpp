@@ -771,6 +771,64 @@ TEST_CASE("a host execution that waits for the tail can be withdrawn") {
   sync_wait(scope.join());
 }
 
+TEST_CASE("max_waiters: the place of one that was withdrawn, kept for the tail, is free once") {
+  for (const when_full on_full : {when_full::refuse, when_full::wait_outside}) {
+    support::loop l;
+    by_hand d;
+    critical_section cs(
+        {.name = "s", .place = device::host(), .max_waiters = 1, .on_full = on_full});
+    ints done;
+    std::stop_source stop;
+    const std::stop_token token = stop.get_token();
+    bool withdrawn = false;
+    const auto stoppable = [&]() -> task<> {
+      auto body = [&] { done.push_back(0); };
+      try {
+        co_await cs.execute(body, {.stop = token});
+      } catch (const operation_cancelled&) {
+        withdrawn = true;
+      }
+    };
+    async_scope scope({.executor = l});
+    const auto submits = [&]() -> task<> {
+      auto body = [&](stream& s) {
+        noting(done, 1)(s);
+        scope.spawn(stoppable());
+        l.run();
+        stop.request_stop();  // so nobody stands behind this one when its body ends
+      };
+      co_await cs.execute(body, {.on = &d.s});
+    };
+    scope.spawn(submits());
+    l.run();
+    CHECK(withdrawn);
+    CHECK(cs.statistics().held);
+    scope.spawn(run_noting(cs, d, done, 2));
+    scope.spawn(run_host(cs, [&] { done.push_back(3); }));
+    l.run();
+    CHECK(cs.statistics().waiters == 1);  // for the tail, which only host executions wait for
+    d.lane.run();
+    l.run();
+    d.lane.run();
+    l.run();
+    CHECK(done == ints{1, 2, 3});
+    CHECK_FALSE(cs.statistics().held);
+    // Idle, and with room for one that waits: neither more nor less.
+    {
+      const auto guard = support::hold(cs);
+      scope.spawn(run_host(cs, [&] { done.push_back(4); }));
+      l.run();
+      CHECK(cs.statistics().waiters == 1);
+      if (on_full == when_full::refuse) {
+        expect_error(run_host(cs, [] {}), "is full");
+      }
+    }
+    l.run();
+    CHECK(done == ints{1, 2, 3, 4});
+    sync_wait(scope.join());
+  }
+}
+
 TEST_CASE("in a bound section all bodies run on its executor, whoever hands it on") {
   support::loop home;
   support::loop bodies;
