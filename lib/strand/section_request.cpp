@@ -93,7 +93,10 @@ stand_in* section_request::try_make_stand_in(const stand_in::calls& c) noexcept 
   stand_in_ = detail::make_stand_in(*this, *section_, c);
   if (stand_in_ == nullptr) return nullptr;
   if (withdraws()) stand_in_->listen_to(asked_);
-  if (can_be_stopped(chain_)) stand_in_->listen_to(surrounding_stop(chain_));
+  // Whoever is set aside may never have a turn to be told in.
+  if (c.may_run != nullptr || can_be_stopped(chain_)) {
+    stand_in_->listen_to(any_surrounding_stop(chain_));
+  }
   return stand_in_;
 }
 

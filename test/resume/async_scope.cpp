@@ -4,12 +4,14 @@
 #include "support/dies.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
+#include "support/hold.hpp"
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <memory>
 #include <stdexcept>
@@ -19,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+using namespace std::chrono_literals;
 using namespace turnstile;
 using support::counted;
 using support::foreign;
@@ -41,6 +44,24 @@ task<> wait_then_throw(gate& g, const char* text) {
 foreign join(async_scope& s, bool& over) {
   co_await s.join();
   over = true;
+}
+
+// Spawned before anybody asked for the scope's token, in line for `b` when the scope is stopped.
+template <class Work>
+void check_does_not_run(Work work) {
+  critical_section a("a");
+  critical_section b("b");
+  bool ran = false;
+  auto busy = support::hold(b);
+  async_scope scope;
+  scope.spawn(work(a, b, [&ran] { ran = true; }));
+  scope.request_stop();
+  busy.unlock();
+  CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+  CHECK_FALSE(ran);
+  CHECK_FALSE(a.statistics().held);
+  CHECK_FALSE(b.statistics().held);
+  CHECK(b.statistics().waiters == 0);
 }
 
 }  // namespace
@@ -308,6 +329,87 @@ TEST_SUITE("resume") {
     end.open();
     CHECK_NOTHROW(sync_wait(handle));
     CHECK_THROWS_WITH(sync_wait(other.join()), "not now");
+  }
+
+  TEST_CASE("scope: what waits in a line when it is stopped does not run when its turn comes") {
+    using section = critical_section;
+    SUBCASE("an execution") {
+      check_does_not_run([](section&, section& b, auto run) -> task<> { co_await b.execute(run); });
+    }
+    SUBCASE("a lock") {
+      check_does_not_run([](section&, section& b, auto run) -> task<> {
+        const auto guard = co_await b.lock();
+        run();
+      });
+    }
+    SUBCASE("an execution below a guard") {
+      check_does_not_run([](section& a, section& b, auto run) -> task<> {
+        const auto guard = co_await a.lock();
+        co_await b.execute(run);
+      });
+    }
+    SUBCASE("a lock below a guard") {
+      check_does_not_run([](section& a, section& b, auto run) -> task<> {
+        const auto guard = co_await a.lock();
+        const auto another = co_await b.lock();
+        run();
+      });
+    }
+    SUBCASE("an execution within a body") {
+      check_does_not_run([](section& a, section& b, auto run) -> task<> {
+        auto body = [&]() -> task<> { co_await b.execute(run); };
+        co_await a.execute(body);
+      });
+    }
+    SUBCASE("an execution that has a deadline") {
+      check_does_not_run([](section&, section& b, auto run) -> task<> {
+        const execute_options late{.deadline = std::chrono::steady_clock::now() + 1h};
+        co_await b.execute(run, late);
+      });
+    }
+    SUBCASE("one that waits for a predicate") {
+      check_does_not_run([](section&, section& b, auto run) -> task<> {
+        auto asks = [&run] {
+          run();
+          return true;
+        };
+        co_await b.execute_when(asks, run);
+      });
+    }
+    SUBCASE("several sections") {
+      check_does_not_run([](section& a, section& b, auto run) -> task<> {
+        co_await execute(std::tie(a, b), run);
+      });
+    }
+    SUBCASE("several sections, with a deadline") {
+      check_does_not_run([](section& a, section& b, auto run) -> task<> {
+        const execute_options late{.deadline = std::chrono::steady_clock::now() + 1h};
+        co_await execute(std::tie(a, b), run, late);
+      });
+    }
+    SUBCASE("a body that submits") {
+      check_does_not_run([](section&, section& b, auto run) -> task<> {
+        auto body = [&run](stream&) { run(); };
+        co_await b.execute(body);
+      });
+    }
+  }
+
+  TEST_CASE("scope: a stop ends what was set aside, whenever that was spawned") {
+    critical_section cs;
+    bool ran = false;
+    async_scope scope;
+    const auto waits = [](critical_section& s, bool& was) -> task<> {
+      auto never = [] { return false; };
+      auto body = [&was] { was = true; };
+      co_await s.execute_when(never, body);
+    };
+    scope.spawn(waits(cs, ran));
+    CHECK(cs.statistics().waiters == 1);
+    scope.request_stop();
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK_FALSE(ran);
+    CHECK(cs.statistics().waiters == 0);
   }
 
   TEST_CASE("scope: work spawned after a stop starts, and waits for nothing") {

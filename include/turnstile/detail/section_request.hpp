@@ -300,12 +300,11 @@ class section_request : protected request_extras, protected suspended<request> {
   void turn_has_come() noexcept {
     if (told_) over_.store(true, release);  // G1
   }
-  // By whoever serves it: work of a scope that has been asked to stop does not begin what it waited
-  // for, also where it could not be withdrawn at once; nor anything with what a device has lost.
+  // By whoever serves it: what has been asked to stop does not begin what it waited for, also where
+  // it could not be withdrawn at once; nor anything with what a device has lost.
   bool comes_too_late() const noexcept {
     return section_->is_lost() ||
-           (told_ && chain_ != nullptr && is_member(chain_) &&
-            static_cast<const member_frame&>(*chain_).stop->stop_requested());
+           (arrived_ != arrival::owner && chain_ != nullptr && is_stopped_by_now());
   }
   std::exception_ptr cancelled() const noexcept;
   // By the waiter when it goes on.
@@ -413,6 +412,10 @@ class section_request : protected request_extras, protected suspended<request> {
   void withdraw_on(const execute_options& options) {
     ::new (static_cast<void*>(&asked_)) withdrawal_sources(options);
     asks_ |= asks::withdrawal;
+  }
+  bool is_stopped_by_now() const noexcept {
+    if (!is_member(chain_)) return is_stopped_around(chain_);
+    return static_cast<const member_frame&>(*chain_).stop->stop_requested();
   }
   void take_what_is_asked(section_request& other) noexcept;
   void throw_if_withdrawn();

@@ -78,10 +78,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
  private:
   static when_awaiter& of(request& r) noexcept { return static_cast<when_awaiter&>(r); }
 
-  // Yes, or the predicate threw: then the request ends with that. What is lost with its device is
-  // not looked at: the request ends.
+  // Yes, or the predicate threw: then the request ends with that. If it is too late it ends, and
+  // nothing is looked at.
   bool may_run_now() noexcept {
-    if (section_->is_lost()) return true;
+    if (comes_too_late()) return true;
     bool yes = true;
     left_ = run_held(*section_, chain_, at_, [this, &yes] {
       try {
@@ -123,7 +123,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     when_awaiter& self = of(r);
     self.keep_uses();
     if (self.got_.failed()) return outcome::no_body;  // by its predicate
-    if (self.section_->is_lost()) {
+    if (self.comes_too_late()) {
       self.got_.fail(self.cancelled());
       return outcome::no_body;
     }
