@@ -66,8 +66,8 @@ class value_cell {
   value_cell(const value_cell&) = delete;
   value_cell& operator=(const value_cell&) = delete;
 
-  // The current block and a share of it. Throws std::logic_error inside a change of this thread's
-  // own.
+  // The current block and a share of it. Throws std::logic_error inside a change in place of this
+  // thread's own.
   value_block& take() {
     const std::uint64_t was = word_.fetch_add(1, acquire);  // V1
     if ((was & low_bits) >= enough) [[unlikely]]
