@@ -14,8 +14,9 @@ from .results import is_ours
 WAYS = {"turnstile": ".", "turnstile_blocking": ".", "turnstile_delegated": "fiber_mutex",
         "turnstile_guards": "fiber_mutex|async_binary_semaphore|intrusive_async_mutex(_posted)?"}
 
-# 1024 coroutines against 64 threads: the maximum of more of them is higher, whoever withdraws them.
-OF_OTHER_NUMBERS = "withdraw_.*"
+# Withdrawn one after the other, at times that are set: the median does not depend on how many there are. The maximum
+# does, and with 64 of them so does p99.
+ONE_BY_ONE = "withdraw_.*"
 
 LEVEL = 1.05  # what is surely less apart than this is level
 
@@ -74,12 +75,12 @@ class Lead:
 
 READING = (
     "Each of our cases next to each contender's of the same letters; where its clients are threads, with so many "
-    "of them as std::mutex has there, and then percentiles are compared only if they are as many as ours. Most "
-    "contenders run in another process than ours, in the same round. “times theirs” is ours divided by theirs (of a "
-    "throughput, theirs by ours), the lowest and the highest of the cases: the median of the ratios of each round, and "
-    "for the worst case an interval that holds the true one at 95 %. A contender is ahead where that lies above 1. "
-    f"“may be” counts those in which it holds 1 and the median is above {LEVEL:.2f}; a row of such cases alone shows "
-    "theirs.")
+    "of them as std::mutex has there, and then percentiles are compared only if they are as many as ours, or the "
+    "median alone where requests are withdrawn one by one. Most contenders run in another process than ours, in the "
+    "same round. “times theirs” is ours divided by theirs (of a throughput, theirs by ours), the lowest and the "
+    "highest of the cases: the median of the ratios of each round, and for the worst case an interval that holds the "
+    "true one at 95 %. A contender is ahead where that lies above 1. “may be” counts those in which it holds 1 and "
+    f"the median is above {LEVEL:.2f}; a row of such cases alone shows theirs.")
 
 HEADER = ["question", "ours", "ahead of it", "by", "cases", "may be", "times theirs", "worst case (interval)",
           "why"]
@@ -87,8 +88,7 @@ HEADER = ["question", "ours", "ahead of it", "by", "cases", "may be", "times the
 
 def standings(results):
     return [standing for case in results.all_cases()
-            if case.contender in WAYS and not re.fullmatch(OF_OTHER_NUMBERS, case.question)
-            for other in results.cases(case.question) if _is_next_to(case, other, results)
+            if case.contender in WAYS for other in results.cases(case.question) if _is_next_to(case, other, results)
             for counter in _shown(case.question) if _is_comparable(case, other, counter)
             if (standing := _standing(case, other, counter, results))]
 
@@ -139,7 +139,8 @@ def _is_next_to(case, other, results):
 
 def _is_comparable(case, other, counter):
     """Who asks again as soon as it is served waits for all others: how long depends on how many there are."""
-    return not counter.endswith("_us") or other.letter("N") == case.letter("N")
+    return (not counter.endswith("_us") or other.letter("N") == case.letter("N")
+            or counter == "p50_us" and re.fullmatch(ONE_BY_ONE, case.question) is not None)
 
 
 def _as_threads(case, other, results):

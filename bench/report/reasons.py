@@ -40,6 +40,12 @@ REASONS = (
     Reason("revocation", ".*",
            "Nobody keeps a mutex: theirs is a lock that is free. Taking a section away interrupts the other core, so "
            "that its keeper need not do a read-modify-write for each of its own executions."),
+    Reason("withdraw_stop", "std_condition_variable",
+           "Level is expected: each of them wakes one sleeping thread. Theirs is the waiter's own; ours is a worker, "
+           "which is given the coroutine once its request is out of the line."),
+    Reason("withdraw_deadline", "std_condition_variable",
+           "Level is expected: most of it is the kernel's, which rings late. There it wakes the waiter's own thread; "
+           "here a thread that keeps the deadlines of all, and that one a worker."),
     Reason("switching", "boost_fiber",
            "A fiber of ours goes back to its worker, and through a queue that thieves may take from, to the next one: "
            "two changes of the stack and an exchange. Theirs goes straight to the next one of its thread's own list."),

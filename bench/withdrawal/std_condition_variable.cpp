@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <list>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -12,8 +13,8 @@ namespace {
 using bench::withdrawal::ending;
 
 // A section for threads that may be withdrawn: whether it is held stands behind a mutex, and who
-// wants it waits on one condition variable with a token, or until a time. A stop wakes all who wait
-// there.
+// wants it waits on a condition variable of its own with a token, or until a time. With one for
+// all, a stop would wake all.
 class std_condition_variable {
  public:
   static constexpr std::string_view name = "std_condition_variable";
@@ -27,7 +28,7 @@ class std_condition_variable {
 
   std::size_t waiting() {
     const std::lock_guard locked(mutex_);
-    return waiting_;
+    return line_.size();
   }
 
  private:
@@ -35,7 +36,8 @@ class std_condition_variable {
     set_held(true);
     r.hold();
     set_held(false);
-    idle_.notify_all();
+    const std::lock_guard locked(mutex_);
+    for (std::condition_variable_any* idle : line_) idle->notify_all();
   }
 
   void set_held(bool held) {
@@ -45,22 +47,22 @@ class std_condition_variable {
 
   void wait(bench::withdrawal::run& r) {
     while (!r.is_held()) std::this_thread::yield();
+    std::condition_variable_any idle;
     std::unique_lock locked(mutex_);
     bench::withdrawal::waiter& w = r.next_in_line();
-    ++waiting_;
+    const auto place = line_.insert(line_.end(), &idle);
     const auto is_idle = [this] { return !held_; };
     if (r.by() == bench::withdrawal::source::deadline) {
-      w.ended(idle_.wait_until(locked, w.deadline(), is_idle) ? ending::ran : ending::expired);
+      w.ended(idle.wait_until(locked, w.deadline(), is_idle) ? ending::ran : ending::expired);
     } else {
-      w.ended(idle_.wait(locked, w.token(), is_idle) ? ending::ran : ending::stopped);
+      w.ended(idle.wait(locked, w.token(), is_idle) ? ending::ran : ending::stopped);
     }
-    --waiting_;
+    line_.erase(place);
   }
 
   std::mutex mutex_;
-  std::condition_variable_any idle_;
-  bool held_ = false;
-  std::size_t waiting_ = 0;
+  bool held_ = false;                             // under mutex_
+  std::list<std::condition_variable_any*> line_;  // under mutex_: who waits, first come first
   bench::crew crew_;
 };
 

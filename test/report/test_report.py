@@ -249,6 +249,22 @@ class Field(unittest.TestCase):
         self.assertEqual(self.of_times("latency", counter="p99_us", std_mutex=0.5), [])
         self.assertEqual(len(self.of_times("oversubscribed", std_mutex=0.5)), 1)
 
+    def test_the_median_of_those_that_are_withdrawn_one_by_one_is_not(self):
+        for question in ("withdraw_stop", "withdraw_deadline"):
+            (lead,) = field.leads(self.of_withdrawals(question))
+            self.assertEqual((lead.theirs, lead.counter), ("std_condition_variable", "p50_us"))
+            self.assertNotEqual(lead.row()[-1], reasons.UNKNOWN)
+
+    def of_withdrawals(self, question):
+        results = Results()
+        for number in range(9):
+            for who, clients, time in (("turnstile", 1024, 60), ("std_condition_variable", 64, 40)):
+                letters = f"T:{2 if clients == 1024 else 64}/N:{clients}/S:1/B:tiny/W:none"
+                results.add(who, number, [{"name": f"{question}/{who}/{letters}", "p50_us": time, "p99_us": time,
+                                           "max_us": time, "against": 64.0,
+                                           "clients_are_threads": float(clients == 64)}])
+        return field.standings(results)
+
     def test_other_numbers_of_clients_are_another_workload(self):
         results = Results()
         for number in range(9):
