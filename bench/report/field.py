@@ -75,12 +75,12 @@ class Lead:
 
 READING = (
     "Each of our cases next to each contender's of the same letters; where its clients are threads, with so many "
-    "of them as std::mutex has there, and then percentiles are compared only if they are as many as ours, or the "
-    "median alone where requests are withdrawn one by one. Most contenders run in another process than ours, in the "
-    "same round. “times theirs” is ours divided by theirs (of a throughput, theirs by ours), the lowest and the "
-    "highest of the cases: the median of the ratios of each round, and for the worst case an interval that holds the "
-    "true one at 95 %. A contender is ahead where that lies above 1. “may be” counts those in which it holds 1 and "
-    f"the median is above {LEVEL:.2f}; a row of such cases alone shows theirs.")
+    "of them as std::mutex has there, unless ours has fewer clients than that. Then percentiles are compared only if "
+    "the clients are as many as ours, or the median alone where requests are withdrawn one by one. Most contenders "
+    "run in another process than ours, in the same round. “times theirs” is ours divided by theirs (of a throughput, "
+    "theirs by ours), the lowest and the highest of the cases: the median of the ratios of each round, and for the "
+    "worst case an interval that holds the true one at 95 %. A contender is ahead where that lies above 1. “may be” "
+    f"counts those in which it holds 1 and the median is above {LEVEL:.2f}; a row of such cases alone shows theirs.")
 
 HEADER = ["question", "ours", "ahead of it", "by", "cases", "may be", "times theirs", "worst case (interval)",
           "why"]
@@ -144,9 +144,9 @@ def _is_comparable(case, other, counter):
 
 
 def _as_threads(case, other, results):
-    """The letters of the case with a thread for each client, where the other one has that."""
+    """The letters with a thread for each that std::mutex has next to the case, where the other one has threads."""
     threads = results.range(other, "clients_are_threads")
-    reference = results.reference(case)
+    reference = None if results.is_less_contended(case) else results.reference(case)
     return reference.letters if reference and threads and threads.median == 1 else None
 
 

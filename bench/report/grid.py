@@ -26,7 +26,8 @@ def label(row):
 
 def ratios(view, results, case):
     """What the case is compared with: the contender's name, or limit, and the range of the ratio."""
-    found = [("mutex", results.against_mutex(case)), ("limit", results.against_limit(case))]
+    mutex = None if results.is_less_contended(case) else results.against_mutex(case)
+    found = [("mutex", mutex), ("limit", results.against_limit(case))]
     if view.beside and case.contender not in (view.beside, REFERENCE):
         found.append((view.beside, results.against(case, view.beside)))
     return [(name, ratio) for name, ratio in found if view.ratios and ratio]

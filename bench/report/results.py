@@ -130,6 +130,12 @@ class Results:
         reference = self.reference(case)
         return self._against(case, reference, counter) if reference else None
 
+    def is_less_contended(self, case):
+        """Whether fewer ask than there are threads of the std::mutex that it is compared with: that one waits for more
+        others, so a ratio of the two says nothing of the locks."""
+        reference = self.reference(case)
+        return reference is not None and int(case.letter("N")) < int(reference.letter("N"))
+
     def mutex_beside(self, case):
         """The time of std::mutex that it is compared with, which is that of its own process: None if with none."""
         return Range.of([counters["ns_per_op"] for counters in

@@ -33,7 +33,7 @@ def _counters(case):
 
 def _row(results, case, counter):
     shown = results.range(case, counter)
-    mutex = results.against_mutex(case, counter)
+    mutex = None if results.is_less_contended(case) else results.against_mutex(case, counter)
     limit = results.against_limit(case) if counter == "ns_per_op" else None
     return [*_names(case), counter, *map(_number, (shown.median, shown.low, shown.high)),
             *(_number(ratio.median) if ratio else "" for ratio in (mutex, limit)),

@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from report import field, page, paired, reasons, tsv  # noqa: E402
+from report import field, goals, grid, page, paired, reasons, tsv  # noqa: E402
 from report.before_after import Comparison  # noqa: E402
 from report.questions import VIEWS  # noqa: E402
 from report.results import Results  # noqa: E402
@@ -276,6 +276,33 @@ class Field(unittest.TestCase):
         questions = {view.question for view in VIEWS}
         for reason in reasons.REASONS:
             self.assertTrue(any(re.fullmatch(reason.question, asked) for asked in questions), reason)
+
+    def of_fewer_clients_than_threads(self):
+        results = Results()
+        for number in range(9):
+            letters = {n: f"T:4/N:{n}/S:1/B:tiny/W:none" for n in (2, 4)}
+            results.add("bench_turnstile", number, [
+                measured(f"counter/turnstile/{letters[2]}", 5, against=4.0),
+                measured(f"counter/turnstile/{letters[4]}", 5, against=4.0),
+                measured(f"counter/std_mutex/{letters[4]}", 50, against=4.0, clients_are_threads=1.0)])
+            results.add("bench_field", number, [
+                measured(f"counter/strand/{letters[2]}", 10, against=4.0),
+                measured(f"counter/spin/{letters[4]}", 40, against=4.0, clients_are_threads=1.0)])
+        return results
+
+    def test_who_has_fewer_clients_is_not_set_against_threads(self):
+        found = field.standings(self.of_fewer_clients_than_threads())
+        self.assertEqual({(s.ours.letter("N"), s.theirs.contender) for s in found},
+                         {("2", "strand"), ("4", "std_mutex"), ("4", "spin")})
+
+    def test_fewer_clients_than_threads_have_no_ratio_to_the_mutex_but_a_goal(self):
+        results = self.of_fewer_clients_than_threads()
+        view = next(view for view in VIEWS if view.question == "counter")
+        for clients, compared in (("2", ["limit"]), ("4", ["mutex", "limit"])):
+            case = results.find("counter", "turnstile", N=clients)
+            self.assertEqual([name for name, _ in grid.ratios(view, results, case)], compared)
+        said = {what: value for what, _, value in goals.table(results)[1]}
+        self.assertEqual(said["counter, 2 coroutines on 4 threads, time of std::mutex"], "0.100 x met")
 
     def test_no_reason_is_said_to_be_none(self):
         (lead,) = field.leads(self.of_times(nobody_knows=0.5))
