@@ -142,7 +142,7 @@ GOALS = (
     Goal("a million sections, bytes each", 256, "creation", {}, "bytes", "bytes_per_section"),
     *(Goal(f"{question} on 2 threads, time of oneTBB's task_group", 1.5, question, {},
            other="tbb_task_group") for question in ("fib", "skynet")),
-    Goal("ping-pong on 2 threads, time of Boost.Asio's thread_pool", 0.5, "ping_pong", {},
+    Goal("ping-pong on 2 threads, time of Boost.Asio's thread_pool by post", 0.5, "ping_pong", {},
          other="asio_pool"),
     *(_pipelined(kernel, bound) for kernel, bound in (("5us", 0.65), ("20us", 0.85), ("100us", 1.0))),
     Goal("device, 20us kernels released at submission, time of the physical limit", 1.15,

@@ -28,8 +28,8 @@ def ratios(view, results, case):
     """What the case is compared with: the contender's name, or limit, and the range of the ratio."""
     mutex = None if results.is_less_contended(case) else results.against_mutex(case)
     found = [("mutex", mutex), ("limit", results.against_limit(case))]
-    if view.beside and case.contender not in (view.beside, REFERENCE):
-        found.append((view.beside, results.against(case, view.beside)))
+    if case.contender not in (*view.beside, REFERENCE):
+        found += [(other, results.against(case, other)) for other in view.beside]
     return [(name, ratio) for name, ratio in found if view.ratios and ratio]
 
 

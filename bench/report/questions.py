@@ -25,7 +25,7 @@ class View:
     only: tuple = ()  # pairs (letter, values of which a case must have one)
     ways: tuple = ()  # of our contenders only those that are called so after the ring; empty: all
     plain: bool = False  # only those whose clients are threads
-    beside: str = ""  # a contender that the others are compared with, besides std::mutex
+    beside: tuple = ()  # contenders that the others are compared with, besides std::mutex
     places: int = 1
     linear: bool = False
 
@@ -111,10 +111,10 @@ VIEWS = (
          "T threads, N clients; the body writes one word in each of 1, 8 or 64 cache lines of what "
          "the section guards, or works for about 100 ns with what is in 8 of them. Where clients enter "
          "on their own threads, those lines follow them.",
-         panels=("B", "T"), beside="fiber_mutex"),
+         panels=("B", "T"), beside=("fiber_mutex",)),
     View("switching", "Switching",
          "N fibers on one thread do nothing but yield to one another: the time of one switch.",
-         panels=("N",), rows=(), unit="ns per switch", beside="boost_fiber"),
+         panels=("N",), rows=(), unit="ns per switch", beside=("boost_fiber",)),
     View("oversubscribed", "Oversubscribed, time",
          "1000 multiply-adds inside and 1000 outside, with more clients than cores. Compared with "
          "std::mutex on 8 and on 64 threads.",
@@ -171,12 +171,12 @@ VIEWS = (
          "64 coroutines whose bodies submit for 5 us to a stream that a thread of its own works for; a "
          "kernel takes 5, 20 or 100 us. The section is handed on when a body has submitted, or when its "
          "work is complete. bare: the same work on the same stream without a section.",
-         panels=("W",), rows=(), unit="ns per execution", beside="bare"),
+         panels=("W",), rows=(), unit="ns per execution", beside=("bare",)),
     View("completion", "Waiting for an idle stream",
          "One coroutine awaits the completion of a host stream that has nothing to do, on one thread "
          "that is also the stream's; completions are told, or found by looking. Compared with a hop "
          "through the pool's queue.",
-         rows=(), unit="ns per await", beside="thread_pool_hop"),
+         rows=(), unit="ns per await", beside=("thread_pool_hop",)),
     View("revocation", "Revocation",
          "One thread had the section to itself and works by itself for 10 ms; another one asks: the time "
          "until it goes on. Ours stays with the first thread meanwhile, and is taken from it.",
@@ -189,11 +189,12 @@ VIEWS = (
       for question, title, says, unit, beside in (
           ("fib", "Fork and join",
            "fib(25) by two tasks each down to n < 2, with no cut-off, on two threads.", "call",
-           "tbb_task_group"),
+           ("tbb_task_group",)),
           ("skynet", "Skynet", "A tree of tasks, ten children each, 100 000 leaves, on two threads.",
-           "task", "tbb_task_group"),
-          ("ping_pong", "Ping-pong", "Two coroutines on a pool of two threads, in turn.", "hand-over",
-           "asio_pool"))),
+           "task", ("tbb_task_group",)),
+          ("ping_pong", "Ping-pong",
+           "Two coroutines on a pool of two threads, in turn. Asio's make each other run by post, or by defer.",
+           "hand-over", ("asio_pool", "asio_pool_defer")))),
     *_values("long", "8 bytes"),
     *_values("1KiB", "1 KiB"),
 )

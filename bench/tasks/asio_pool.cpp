@@ -3,6 +3,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/defer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -22,10 +23,16 @@ using pool_executor = asio::thread_pool::executor_type;
 using awaited = asio::use_awaitable_t<pool_executor>;
 using coroutine = asio::awaitable<void, pool_executor>;
 
+// How one makes the other run. A post is for what goes on beside one's own work, and wakes a
+// thread. What is deferred goes on after it, on the same thread if no other one takes it first.
+enum class handed_over { by_post, by_defer };
+
 // Forks and joins of coroutines are experimental there: only ping_pong.
+template <handed_over How>
 class asio_pool {
  public:
-  static constexpr std::string_view name = "asio_pool";
+  static constexpr std::string_view name =
+      How == handed_over::by_post ? "asio_pool" : "asio_pool_defer";
 
   explicit asio_pool(const bench::shape& s) : pool_(s.threads) {}
 
@@ -48,7 +55,7 @@ class asio_pool {
   }
 
  private:
-  // Waits as a handler, which the other one posts.
+  // Waits as a handler, which the other one posts, or defers.
   class player {
    public:
     // Suspends this one, and then calls `then`, after which it may run again.
@@ -64,7 +71,11 @@ class asio_pool {
     void post() {
       auto handler = std::move(*waits_);
       waits_.reset();
-      asio::post(std::move(handler));
+      if constexpr (How == handed_over::by_post) {
+        asio::post(std::move(handler));
+      } else {
+        asio::defer(std::move(handler));
+      }
     }
 
    private:
@@ -74,6 +85,7 @@ class asio_pool {
   asio::thread_pool pool_;
 };
 
-const bool asked = bench::tasks::ask<asio_pool>();
+const bool asked = bench::tasks::ask<asio_pool<handed_over::by_post>>() &&
+                   bench::tasks::ask<asio_pool<handed_over::by_defer>>();
 
 }  // namespace
