@@ -79,16 +79,20 @@ def context_of(chosen, of_builds):
 
 
 def how_to_repeat(chosen, commit):
-    options = ["--rounds", str(chosen.rounds), *(["--quick"] if chosen.quick else []),
-               *(["--filter", chosen.filter] if chosen.filter != "." else [])]
-    return f"git checkout {commit} && tools/bench {shlex.join(options)}, with --compiler for another than g++"
+    """A line of the context, or none if there is no commit to go back to."""
+    if commit == machine.NO_COMMIT:
+        return {}
+    compiler = builds.compiler(chosen.build)
+    options = [*(["--compiler", compiler] if compiler else []), "--rounds", str(chosen.rounds),
+               *(["--quick"] if chosen.quick else []), *(["--filter", chosen.filter] if chosen.filter != "." else [])]
+    return {"to repeat": f"git checkout {commit} && tools/bench {shlex.join(options)}"}
 
 
 def context_of_one(chosen, found, missing):
     said = builds.describe(chosen.build, found)
     left_out = [said["left out"], *(f"{name} (not in this build)" for name in missing)]
     said["left out"] = "; ".join(part for part in left_out if part) or "nothing"
-    return {**context_of(chosen, said), "to repeat": how_to_repeat(chosen, said["commit"].split(",")[0])}
+    return {**context_of(chosen, said), **how_to_repeat(chosen, said["commit"].split(",")[0])}
 
 
 def context_of_two(chosen, before, after, left_out):

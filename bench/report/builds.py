@@ -46,6 +46,15 @@ def _options(build):
         *known.get("cpp_args", ())) if part)
 
 
+def compiler(build):
+    """The command that compiles it, or nothing if the build does not say."""
+    for target in _read(build, "intro-targets.json") or ():
+        for sources in target["target_sources"]:
+            if sources.get("language") == "cpp":
+                return sources["compiler"][-1]  # in front there may be ccache
+    return ""
+
+
 def _source(build):
     """The tree it was built from; this one if it does not say."""
     said = _read(build, "meson-info.json") or {}

@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import time
 
+NO_COMMIT = "unknown"
+
 TREE = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -63,7 +65,7 @@ def commit(folder):
         changed = subprocess.run([*here, "status", "--porcelain"], capture_output=True, text=True,
                                  check=True).stdout
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return NO_COMMIT
     return f"{name}, with local changes" if changed else name
 
 

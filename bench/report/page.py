@@ -25,6 +25,8 @@ READING = (
     "ours is filled and bold, the field hollow. Ratios carry over to other machines better than times; "
     "two cores say nothing about what many cores do to a cache line.")
 
+READING_GOALS = "A goal is met by the median of the rounds; beside it stand the lowest and the highest of them."
+
 READING_BEFORE_AFTER = (
     "Both builds were run in turn, round by round, and each ratio is after / before of one round: below "
     "1 the later build takes less time. The interval of their median is one of order statistics, with "
@@ -125,8 +127,8 @@ def _goals(header, rows):
         return ""
     body = "".join(f'<tr><th scope="row">{html.escape(row[0])}</th>'
                    f"{''.join(map(_goal_cell, row[1:]))}</tr>" for row in rows)
-    return (f"<section>{_heading('Goals')}<div class=wide><table>{_header(header)}"
-            f"<tbody>{body}</tbody></table></div></section>")
+    table = f"<table>{_header(header)}<tbody>{body}</tbody></table>"
+    return f"<section>{_heading('Goals')}{_paragraph(READING_GOALS)}{_wide('Goals', table)}</section>"
 
 
 def _goal_cell(text):
@@ -139,16 +141,15 @@ def _field(standings):
     if not standings:
         return ""
     rows = [_row(name, False, cells) for name, *cells in map(field.Lead.row, field.leads(standings))]
-    table = (f"<div class=wide><table class=leads>{_header(field.HEADER)}"
-             f"{_part('', len(field.HEADER), rows)}</table></div>")
+    table = f"<table class=leads>{_header(field.HEADER)}{_part('', len(field.HEADER), rows)}</table>"
     return (f"<section>{_heading(FIELD)}{_paragraph(field.summary(standings))}"
-            f"{_paragraph(field.READING)}{table if rows else ''}</section>")
+            f"{_paragraph(field.READING)}{_wide(FIELD, table) if rows else ''}</section>")
 
 
 def _section(view, shown, results):
     figure = _figure(view.title, plots.draw(view, shown, results)) if plots.AVAILABLE else ""
     return (f"<section>{_heading(view.title)}{_paragraph(view.says)}{figure}"
-            f"{_folded(_unit(view), _table(view, shown, results))}</section>")
+            f"{_folded(view.title, _unit(view), _table(view, shown, results))}</section>")
 
 
 def _figure(title, svg):
@@ -156,9 +157,13 @@ def _figure(title, svg):
             "</figure>")
 
 
-def _folded(summary, table):
-    return (f"<details open><summary>{html.escape(summary)}</summary><div class=wide>{table}</div>"
-            "</details>")
+def _folded(title, summary, table):
+    return f"<details open><summary>{html.escape(summary)}</summary>{_wide(title, table)}</details>"
+
+
+def _wide(title, table):
+    """Scrolls by itself where it has no room, also by the keys."""
+    return f'<div class=wide tabindex=0 role=region aria-label="{html.escape(title)}: the table">{table}</div>'
 
 
 def _unit(view):
@@ -170,7 +175,7 @@ def _table(view, shown, results):
     """A part for each panel, a row for each case."""
     compared = dict.fromkeys(name for case in shown.cases.values()
                              for name, _ in grid.ratios(view, results, case))
-    header = ["", *_number_names(view), *(f"× {name}" for name in compared), "answer"]
+    header = ["contender", *_number_names(view), *(f"× {name}" for name in compared), "answer"]
     parts = [_header(header)]
     for panel in shown.panels:
         rows = [_row(grid.label(row), is_ours(row[0]), _cells(view, results, case, compared))
@@ -224,12 +229,12 @@ def _group(comparison, title, differences):
     labels = [comparison.label(d) if d.case.question == title
               else f"{d.case.question}/{comparison.label(d)}" for d in differences]
     figure = _figure(title, plots.draw_ratios(title, labels, differences)) if plots.AVAILABLE else ""
-    header = ["", "before", "after", "ratio", "interval", "confidence", "p", "p, Holm", "verdict",
+    header = ["case", "before", "after", "ratio", "interval", "confidence", "p", "p, Holm", "verdict",
               "answer"]
     rows = [_row(label, d.ratio.differs(), _difference(d)) for label, d in zip(labels, differences)]
     table = f"<table class=numbers>{_header(header)}{_part('', len(header), rows)}</table>"
     return (f"<section>{_heading(title)}{figure}"
-            f"{_folded('ns per operation; percentiles in microseconds', table)}</section>")
+            f"{_folded(title, 'ns per operation; percentiles in microseconds', table)}</section>")
 
 
 def _difference(d):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the benchmark report says of rounds that are made up, so that what is right is known."""
 
+import argparse
 import html.parser
 import json
 import pathlib
@@ -16,7 +17,8 @@ sys.dont_write_bytecode = True  # the source tree stays as it is
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
-from report import field, goals, grid, page, paired, reasons, tsv  # noqa: E402
+import compare  # noqa: E402
+from report import field, goals, grid, machine, page, paired, reasons, tsv  # noqa: E402
 from report.before_after import Comparison  # noqa: E402
 from report.questions import VIEWS  # noqa: E402
 from report.results import Results  # noqa: E402
@@ -156,6 +158,22 @@ class Outputs(unittest.TestCase):
         comparison = Comparison(made_up(16), made_up(16, {3: 0.5}, seed=2))
         page.write_before_after(self.folder / "a.html", {}, comparison)
         self.assertIn("faster, stands among all", self.check_page(self.folder / "a.html"))
+
+    def test_what_scrolls_can_be_reached_by_keys_and_has_a_name(self):
+        page.write(self.folder / "a.html", {}, made_up(6))
+        text = self.check_page(self.folder / "a.html")
+        self.assertIn('<div class=wide tabindex=0 role=region aria-label="Counter: the table">', text)
+        self.assertNotIn("<div class=wide>", text)
+        self.assertNotIn('<th scope="col"></th>', text)
+
+    def test_how_to_repeat_names_commit_and_compiler_or_is_left_out(self):
+        (self.folder / "meson-info").mkdir()
+        (self.folder / "meson-info" / "intro-targets.json").write_text(json.dumps(
+            [{"target_sources": [{"language": "cpp", "compiler": ["ccache", "clang++-19"]}]}]), encoding="utf-8")
+        chosen = argparse.Namespace(build=self.folder, rounds=9, quick=False, filter=".")
+        self.assertEqual(compare.how_to_repeat(chosen, "f00"), {
+            "to repeat": "git checkout f00 && tools/bench --compiler clang++-19 --rounds 9"})
+        self.assertEqual(compare.how_to_repeat(chosen, machine.NO_COMMIT), {})
 
     def test_a_row_of_values_for_each_number_of_each_case(self):
         tsv.write(self.folder / "a.tsv", made_up(3))
