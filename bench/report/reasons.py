@@ -31,12 +31,12 @@ _ON_ONE_THREAD = "On one thread: a coroutine has a turn of 32, then the next one
 
 REASONS = (
     Reason("sections", ".*",
-           "192 bytes: the word, who serves and what is counted, and room for the first eight that wait. Theirs keeps "
-           "who waits elsewhere: in the client, on its stack, or in a queue made by the first one.",
+           "192 bytes, and 8 in a table: the word, who serves and what is counted, and room for the first eight that "
+           "wait. Theirs keeps who waits elsewhere: in the client, on its stack, or in a queue made by the first one.",
            counter="bytes_per_section"),
     Reason("creation", _SMALL,
-           "192 bytes a section, theirs 1 to 64: what is new from the system is cleared by it first, and written by "
-           "the constructor (tried.md, Creation)."),
+           "192 bytes a section, and 8 in a table, theirs 1 to 64: what is new from the system is cleared by it first, "
+           "and written by the constructor (tried.md, Creation)."),
     Reason("revocation", ".*",
            "Nobody keeps a mutex: theirs is a lock that is free. Taking a section away interrupts the other core, so "
            "that its keeper need not do a read-modify-write for each of its own executions."),
@@ -62,8 +62,8 @@ REASONS = (
            "Whoever need not wait goes on for ever there: its clients run one after the other (see Fairness), each of "
            "its sections in use by one thread. With a million sections: fewer bytes, as for the others."),
     Reason("sections", _SMALL,
-           "A million sections of 192 bytes are fetched from memory, and so are the page tables for them; locks of 1 "
-           "to 64 bytes lie in a cache."),
+           "A million sections of 192 bytes, and 8 in a table, are fetched from memory, and so are the page tables for "
+           "them; locks of 1 to 64 bytes lie in a cache."),
     Reason("latency|oversubscribed", "intrusive_async_mutex",
            "One client has all of its turns before the next one has one (see Fairness), so that one request of each "
            "waits, for all the turns of all others: see the maximum.",
