@@ -97,6 +97,9 @@ class critical_section {
   /// anybody holds it.
   ///
   /// Throws     std::invalid_argument if `shared_name` is empty; bad_alloc
+  /// Memory     as of any section while somebody holds it; a section that is made after the last
+  ///            one of its name has ended is a new one, and sees nothing of what that one's bodies
+  ///            wrote
   /// Progress   takes a lock of that name; the first call makes the section under it
   /// Lifetime   the section ends with the last pointer to it, under the destructor's conditions
   static std::shared_ptr<critical_section> open(std::string_view shared_name,
