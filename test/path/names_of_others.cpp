@@ -47,7 +47,7 @@ TAKES(sleep_until); TAKES(spawn_fiber); TAKES(start_in_order); TAKES(step_of); T
 TAKES(submits); TAKES(subtract_from); TAKES(surrounding_stop); TAKES(sync_wait); TAKES(timeout);
 TAKES(told_waits); TAKES(told_without_search); TAKES(touch); TAKES(touch_held); TAKES(track);
 TAKES(transfer); TAKES(turn_is_over); TAKES(unclaimed); TAKES(value_of); TAKES(when_all);
-TAKES(wait_and_execute); TAKES(when_any); TAKES(whole_nanoseconds); TAKES(withdraw_claims); TAKES(withdrawal_in);
+TAKES(wait_and_execute); TAKES(when_any); TAKES(whole_nanoseconds); TAKES(withdraw_claims);
 TAKES(writes); TAKES(yield);
 // clang-format on
 

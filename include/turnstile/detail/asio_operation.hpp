@@ -175,13 +175,13 @@ struct asio_request {
         at(options.name, where, options.exclusive_resource_access),
         uses(options.uses),
         on(lane_of(options.on)),
-        withdrawn_by(withdrawal_in(options)) {}
+        withdrawn_by(options) {}
 
   section_core* section;
   site at;
   resource_list uses;
   lane_ref on;
-  std::optional<withdrawal_sources> withdrawn_by;
+  withdrawal_sources withdrawn_by;
 };
 
 struct start_asio_operation {
@@ -210,7 +210,7 @@ struct start_asio_operation {
   static bool runs_at_once(const asio_request& asked, Body& body, result<R>& got) noexcept {
     section_core& section = *asked.section;
     section_core::place line;
-    if (asked.withdrawn_by || !asked.uses.empty() || section.special()) return false;
+    if (asked.withdrawn_by.are_any() || !asked.uses.empty() || section.special()) return false;
     if (section.try_arrive(line) != arrival::owner) return false;
     if (section.is_lost()) {
       section.leave_unused(line);

@@ -36,10 +36,10 @@ class detached : protected request {
 
  public:
   // What it is refused with, and then nothing was done; null if nothing.
-  std::exception_ptr send(const std::optional<withdrawal_sources>& asks) noexcept {
+  std::exception_ptr send(const withdrawal_sources& asks) noexcept {
     section_core& section = self().section();
     try {
-      if (asks) refuse_if_withdrawn(section, *asks);
+      refuse_if_withdrawn(section, asks);
       if constexpr (submits_) prepare_submission();
       claim_uses();
     } catch (...) {
@@ -92,7 +92,7 @@ class detached : protected request {
   }
 
   // Null: it is sent, and this may be gone.
-  std::exception_ptr send_in_line(const std::optional<withdrawal_sources>& asks) noexcept {
+  std::exception_ptr send_in_line(const withdrawal_sources& asks) noexcept {
     using admission = section_core::admission;
     section_core& section = self().section();
     const admission how = section.admit();
@@ -142,11 +142,11 @@ class detached : protected request {
   }
 
   // Null: it needs none, or there was no memory for it.
-  stand_in* make_stand_in(const std::optional<withdrawal_sources>& asks, bool is_outside) noexcept {
-    if (!asks && !is_outside && !self().is_stoppable()) return nullptr;
+  stand_in* make_stand_in(const withdrawal_sources& asks, bool is_outside) noexcept {
+    if (!asks.are_any() && !is_outside && !self().is_stoppable()) return nullptr;
     stand_in_ = detail::make_stand_in(*this, self().section(), when_withdrawn);
     if (stand_in_ == nullptr) return nullptr;
-    if (asks) stand_in_->listen_to(*asks);
+    stand_in_->listen_to(asks);
     listen();
     return stand_in_;
   }
@@ -252,11 +252,5 @@ class detached : protected request {
   [[no_unique_address]] std::conditional_t<submits_, std::optional<submission>, no_waiting_body>
       submission_;
 };
-
-// What the options say of withdrawal, if anything.
-inline std::optional<withdrawal_sources> withdrawal_in(const execute_options& options) {
-  if (!may_withdraw(options)) return std::nullopt;
-  return std::optional<withdrawal_sources>(std::in_place, options);
-}
 
 }  // namespace turnstile::detail

@@ -63,6 +63,7 @@ class kept_token {
     pin_ = nullptr;
   }
 
+  bool is_none() const noexcept { return pin_ == nullptr; }
   bool stop_requested() const noexcept { return pin_ != nullptr && pin_->token.stop_requested(); }
   std::stop_token get() const noexcept { return pin_ == nullptr ? std::stop_token{} : pin_->token; }
 

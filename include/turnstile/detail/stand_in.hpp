@@ -69,11 +69,12 @@ namespace turnstile::detail {
 
 class section_core;
 
-// What a request says of its own withdrawal.
+// What a request says of its own withdrawal, if anything.
 struct withdrawal_sources {
   explicit withdrawal_sources(const execute_options& o)
       : stop(o.stop.token()), deadline(o.deadline) {}
 
+  bool are_any() const noexcept { return !stop.is_none() || deadline != never; }
   // Without a look at the clock: certainly not now.
   bool are_far() const noexcept { return deadline == never && !stop.stop_requested(); }
 

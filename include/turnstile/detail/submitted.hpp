@@ -351,7 +351,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
   std::exception_ptr send(const execute_options& options) noexcept {
     if (options.deadline != never) this->may_expire();
     try {
-      return sent::send(withdrawal_in(options));
+      return sent::send(withdrawal_sources(options));
     } catch (...) {
       return std::current_exception();
     }
