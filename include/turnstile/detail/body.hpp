@@ -26,15 +26,23 @@ inline constexpr bool submits =
     std::conjunction_v<std::negation<std::is_invocable<std::remove_reference_t<Body>&>>,
                        std::is_invocable<std::remove_reference_t<Body>&, stream&>>;
 
-template <class Body, bool = submits<Body>>
-struct returned_by {
+template <class Body>
+constexpr bool require_callable() noexcept {
+  constexpr bool is_callable = std::is_invocable_v<std::remove_reference_t<Body>&>;
   static_assert(
-      std::is_invocable_v<std::remove_reference_t<Body>&>,
+      is_callable,
       "a body is called as an lvalue, without arguments or with a stream&; that of a "
       "synchronized with a reference to its value before, and that of after(...) with what "
       "those gave");
-  using type = std::invoke_result_t<std::remove_reference_t<Body>&>;
-};
+  return is_callable;
+}
+
+// Says nothing itself: clang takes a class in which an assertion fails for broken, and each use of
+// it for one more error.
+template <class Body, bool = submits<Body>>
+struct returned_by : std::conditional_t<require_callable<Body>(),
+                                        std::invoke_result<std::remove_reference_t<Body>&>,
+                                        std::type_identity<void>> {};
 template <class Body>
 struct returned_by<Body, true> {
   using type = std::invoke_result_t<std::remove_reference_t<Body>&, stream&>;
