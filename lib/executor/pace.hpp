@@ -48,8 +48,9 @@ class turn_to_try {
   // True: until then it is the caller's.
   [[nodiscard]] bool take(steady_clock::time_point now, steady_clock::time_point end) noexcept {
     std::int64_t until = until_ns_.load(relaxed);
+    const std::int64_t mine = end.time_since_epoch().count();
     return until <= now.time_since_epoch().count() &&
-           until_ns_.compare_exchange_strong(until, end.time_since_epoch().count(), relaxed);
+           until_ns_.compare_exchange_strong(until, mine, relaxed, relaxed);
   }
 
  private:

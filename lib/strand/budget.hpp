@@ -2,13 +2,14 @@
 //
 // A drain ends after 50 us, which is what others may lose without noticing. A section that is
 // passed on before its line is empty is behind those it has just served, who queue again, each of
-// them, for ever; so it ends after 200 where it may get to the end of a line of a thousand: where
-// serving takes less than 0.5 us a body, and on a brisk thread (executor/pace.hpp), where all that
-// waits is likely to wait for bodies. If what is served stays with the thread it ends after 400, for
-// then each body brings its coroutine over, and where lines are far a thousand take 300. One that some caller does besides its own business ends after
-// 32 bodies too, as folly's strand does. One that is a job of its own does not: 1000 coroutines
-// that ask again as soon as they are served would queue up behind it faster than 32 at a time are
-// served, to the same effect (bench/counter).
+// them, for ever; so it ends later where it may get to the end of a line of a thousand: where
+// serving takes less than 0.5 us a body after 200 us, and after 400 if what is served stays with
+// the thread, for then each body brings its coroutine over, and where lines are far a thousand take
+// 300. On a brisk thread (executor/pace.hpp), where all that waits is likely to wait for bodies,
+// after 400 in any case. One that some caller does besides its own business ends after 32 bodies
+// too, as folly's strand does. One that is a job of its own does not: 1000 coroutines that ask
+// again as soon as they are served would queue up behind it faster than 32 at a time are served, to
+// the same effect (bench/counter).
 //
 // Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The
 // clock costs as much as a short body, so it is read after 1, 2, 4, ... 32 bodies and every 32 from

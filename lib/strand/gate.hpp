@@ -43,7 +43,7 @@ class gate {
   [[nodiscard]] bool enter_or_wait(stand_in& s) noexcept;
 
   void leave() noexcept;
-  // A place that has left is in line all the same for a while: no more than there were.
+  // A place that has left is in line all the same for a while. Who has come in its stead stays.
   void come_back() noexcept;
   // By one that is in, alone perhaps: whoever finds nobody is let in, however many are set aside.
   [[nodiscard]] bool has_room_aside() const noexcept;

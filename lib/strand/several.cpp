@@ -128,7 +128,7 @@ bool several_request::enter_all() noexcept {
 void several_request::go_on(batch& done) noexcept {
   if (comes_too_late()) {
     refusal_ = cancelled();
-    if (stand_in_ != nullptr) leave_claimed();
+    if (stand_in_ != nullptr || !section_->is_lost()) leave_claimed();
   }
   take_wait_back();
   drop_stand_in();

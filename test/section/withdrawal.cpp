@@ -370,6 +370,24 @@ TEST_SUITE("section") {
     sync_wait(scope.join());
   }
 
+  TEST_CASE("withdrawal: those of several sections stay, too, if a scope was stopped") {
+    critical_section a;
+    critical_section b;
+    critical_section other;
+    resource r;
+    async_scope scope;
+    section_guard guard = hold(b);
+    const auto asks = [&]() -> task<> {
+      const execute_options uses_it{.uses = r};
+      co_await execute(std::tie(a, b), nothing, uses_it);
+    };
+    scope.spawn(asks());
+    scope.request_stop();
+    guard.unlock();
+    CHECK_THROWS_AS(sync_wait(scope.join()), operation_cancelled);
+    CHECK_THROWS_AS(sync_wait(other.execute(nothing, {.uses = r})), exclusive_access_error);
+  }
+
   TEST_CASE("withdrawal: a wait with a deadline closes no cycle, one with a token does") {
     manual_clock clock;
     critical_section a;

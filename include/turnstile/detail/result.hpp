@@ -1,7 +1,6 @@
 // result.hpp - what a body or task left behind: nothing yet, a value, or an exception.
 #pragma once
 
-#include <concepts>
 #include <exception>
 #include <memory>
 #include <new>
@@ -89,7 +88,7 @@ class result {
     if constexpr (std::is_reference_v<R>) {
       return static_cast<R>(*value_);
     } else if constexpr (!std::is_void_v<R>) {
-      static_assert(std::move_constructible<stored>,
+      static_assert(std::is_move_constructible_v<stored>,
                     "what a body or a task returns is moved to whoever awaits it: return something "
                     "that can be moved, or a reference");
       return std::move(value_);

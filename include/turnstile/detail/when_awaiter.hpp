@@ -81,7 +81,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   // Yes, or the predicate threw: then the request ends with that. If it is too late it ends, and
   // nothing is looked at.
   bool may_run_now() noexcept {
-    if (comes_too_late()) return true;
+    too_late_ = comes_too_late();
+    if (too_late_) return true;
     bool yes = true;
     left_ = run_held(*section_, chain_, at_, [this, &yes] {
       try {
@@ -123,7 +124,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     when_awaiter& self = of(r);
     self.keep_uses();
     if (self.got_.failed()) return outcome::no_body;  // by its predicate
-    if (self.comes_too_late()) {
+    if (self.too_late_ || self.comes_too_late()) {
       self.got_.fail(self.cancelled());
       return outcome::no_body;
     }
@@ -145,6 +146,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   Body body_;
   result<value> got_;
   chain_frame* left_ = nullptr;  // guards that the body left behind
+  bool too_late_ = false;        // so the predicate was not asked, and no body follows
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, when_awaiter>,
                                            no_waiting_body> waiting_;
 };
