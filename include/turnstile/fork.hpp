@@ -60,7 +60,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
     end_.arm(h, 1);
-    return child_.prepare(end_, 0, chain_for(h)).run_last(h);
+    return child_.prepare(end_, 0, chain_for(h)).run_alone(h);
   }
 
   typename only::value await_resume() {

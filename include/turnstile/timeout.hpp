@@ -76,7 +76,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
     stop_region& below = limit_.below();
     below.enter(h);
     limit_.begin(time_);
-    return child_.prepare(limit_, 0, below.frame(), below.outside()).run_last(h);
+    return child_.prepare(limit_, 0, below.frame(), below.outside()).run_alone(h);
   }
 
   value await_resume() {

@@ -1,7 +1,7 @@
 // fork_stack.hpp - what a worker has forked: it takes the newest, and thieves take the oldest.
 //
 // Shape     bottom and top count forks; slots[n mod 256] for top <= n < bottom are full.
-//           The owner stores to bottom: one more to push, one less to take. Who takes from the top
+//           The owner stores to bottom: more to push, one less to take. Who takes from the top
 //           moves top up: thieves, and the owner if it takes the last one.
 //
 //             top <= n < bottom - 1   the owner takes it without asking, when those above are gone
@@ -39,6 +39,7 @@
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/executor.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -48,13 +49,18 @@ class fork_stack {
  public:
   static constexpr std::int64_t capacity = limit(256, 4);
 
-  // Owner: on top of the others; false: there is no room.
-  [[nodiscard]] bool push(job& j) noexcept {
+  // Owner: a chain of `n` on top of the others, its last one on top, as far as there is room. Gives
+  // how many had room, and in `first` the one after them.
+  [[nodiscard]] std::size_t push(job*& first, std::size_t n) noexcept {
     const std::int64_t b = bottom_.load(relaxed);
-    if (b - top_.load(acquire) >= capacity) return false;  // F2
-    slot(b).store(&j, relaxed);
-    bottom_.exchange(b + 1, seq_cst);  // F1, Q3
-    return true;
+    const std::int64_t room = capacity - (b - top_.load(acquire));  // F2
+    const std::int64_t end = b + std::min(room, static_cast<std::int64_t>(n));
+    for (std::int64_t at = b; at != end; ++at) {
+      slot(at).store(first, relaxed);
+      first = first->next;
+    }
+    if (end != b) bottom_.exchange(end, seq_cst);  // F1, Q3
+    return static_cast<std::size_t>(end - b);
   }
 
   // Owner: the newest, or null.

@@ -130,8 +130,9 @@ class pool_core {
   }
 
   // By the worker itself.
-  void fork(worker& w, job& j) noexcept {
-    if (!w.forks.push(j)) w.keep(&j, &j, 1, sleepers_);
+  void fork(worker& w, job* first, job* last, std::size_t n) noexcept {
+    const std::size_t rest = n - w.forks.push(first, n);
+    if (rest != 0) w.keep(first, last, rest, sleepers_);
     sleepers_.wake_one();
   }
 
@@ -405,20 +406,18 @@ class pool_core {
   atomic<bool> stopping_{false};
 };
 
-bool post_fork(job& j) noexcept {
-  const executor_ref on = here().runs_on;
-  if (!on) return false;
+void post_forks(executor_ref on, job* first, job* last, std::size_t n) noexcept {
   if (worker* const w = home_worker()) {
-    job_access::set_home(j, on);
-    w->pool->fork(*w, j);  // j may be gone
+    w->pool->fork(*w, first, last, n);  // they may be gone
   } else {
-    on.post(j);  // j may be gone
+    on.post(first, last, n);  // they may be gone
   }
-  return true;
 }
 
 void post(executor_ref to, job& j, queued where) noexcept {
-  if (where == queued::last || to != here().runs_on || !post_fork(j)) to.post(j);
+  if (where == queued::last || to != here().runs_on) return to.post(j);
+  job_access::set_home(j, to);
+  post_forks(to, &j, &j, 1);
 }
 
 bool may_try_here(steady_clock::time_point now, steady_clock::time_point end) noexcept {

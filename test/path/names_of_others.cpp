@@ -35,7 +35,7 @@ TAKES(let_go); TAKES(limit); TAKES(make_branch); TAKES(make_hold); TAKES(make_or
 TAKES(make_stand_in); TAKES(mask_of); TAKES(may_hold_sections); TAKES(may_withdraw);
 TAKES(name_of); TAKES(need_not_end); TAKES(note_order); TAKES(pause); TAKES(post);
 TAKES(off_this_stack);
-TAKES(post_fork); TAKES(prefetch_request); TAKES(prefetch_to_write); TAKES(push_hold);
+TAKES(post_forks); TAKES(prefetch_request); TAKES(prefetch_to_write); TAKES(push_hold);
 TAKES(raise_to); TAKES(reads); TAKES(refuse_elsewhere); TAKES(refuse_if_changed_here);
 TAKES(refuse_if_expired);
 TAKES(refuse_if_held); TAKES(refuse_if_withdrawn); TAKES(refuse_wait_if_held); TAKES(replicas_of);

@@ -84,6 +84,17 @@ void take_some_and_run(detail::run_queue& to, job& own, detail::run_queue& from,
   run_all(to);
 }
 
+[[nodiscard]] bool push_one(detail::fork_stack& to, job& j) {
+  job* first = &j;
+  return to.push(first, 1) == 1;
+}
+
+// Linked, in their order.
+job* chain_of(std::span<counted_job> jobs) {
+  for (std::size_t i = 1; i < jobs.size(); ++i) jobs[i - 1].next = &jobs[i];
+  return &jobs.front();
+}
+
 void take_all(detail::fork_stack& mine) {
   while (job* const j = mine.take()) j->run();
 }
@@ -157,7 +168,11 @@ auto moved_while_one_lies_down(void (*put)(detail::worker&, job&, detail::sleepe
 }
 
 // In a job that was posted through an executor_ref.
-void fork_here(job& j) { require(detail::post_fork(j), "a worker runs on nothing"); }
+void fork_here(job& j) {
+  const executor_ref on = detail::here().runs_on;
+  require(bool(on), "a worker runs on nothing");
+  detail::post(on, j, detail::queued::next);
+}
 
 // Chance too, for the search does not get far.
 void holds_by_chance(const std::function<void()>& scenario, bounds most = {0, 1}) {
@@ -280,9 +295,26 @@ TEST_SUITE("executor") {
 
   TEST_CASE("fork_stack: an owner and a thief get every fork once") {
     holds(each_fork_once(3, [](detail::fork_stack& mine, std::vector<counted_job>& jobs) {
-      require(mine.push(jobs[0]) && mine.push(jobs[1]), "there was no room");
+      require(push_one(mine, jobs[0]) && push_one(mine, jobs[1]), "there was no room");
       if (job* const newest = mine.take()) newest->run();
-      require(mine.push(jobs[2]), "there was no room");
+      require(push_one(mine, jobs[2]), "there was no room");
+    }));
+  }
+
+  TEST_CASE("fork_stack: forks that are pushed together are taken from both ends") {
+    holds(each_fork_once(3, [](detail::fork_stack& mine, std::vector<counted_job>& jobs) {
+      job* first = chain_of(jobs);
+      require(mine.push(first, 3) == 3, "there was no room");
+    }));
+  }
+
+  TEST_CASE("fork_stack: of more forks than have room the oldest are there") {
+    holds(each_fork_once(6, [](detail::fork_stack& mine, std::vector<counted_job>& jobs) {
+      std::size_t left = jobs.size();
+      for (job* first = chain_of(jobs); left != 0;) {
+        left -= mine.push(first, left);
+        if (job* const newest = mine.take()) newest->run();
+      }
     }));
   }
 
@@ -292,7 +324,7 @@ TEST_SUITE("executor") {
         detail::fork_stack mine;
         tally ran;
         std::vector<counted_job> jobs(forks, counted_job(ran));
-        for (counted_job& j : jobs) require(mine.push(j), "there was no room");
+        for (counted_job& j : jobs) require(push_one(mine, j), "there was no room");
         together({[&] { take_all(mine); }, [&] { steal_one(mine); }, [&] { steal_one(mine); }});
         require(ran.now() == static_cast<int>(forks), "a fork was lost or ran twice");
       };
@@ -303,7 +335,7 @@ TEST_SUITE("executor") {
   TEST_CASE("fork_stack: places are written again after a thief has read them") {
     holds(each_fork_once(6, [](detail::fork_stack& mine, std::vector<counted_job>& jobs) {
       for (counted_job& j : jobs) {
-        while (!mine.push(j)) {
+        while (!push_one(mine, j)) {
           if (job* const newest = mine.take()) newest->run();
         }
       }
@@ -315,12 +347,13 @@ TEST_SUITE("executor") {
       detail::fork_stack mine;
       tally ran;
       std::vector<counted_job> jobs(4, counted_job(ran));
-      for (counted_job& j : jobs) require(mine.push(j), "there was no room");
+      job* first = chain_of(jobs);
+      require(mine.push(first, 4) == 4, "there was no room");
       counted_job more(ran);
-      require(!mine.push(more), "there was room");
+      require(!push_one(mine, more), "there was room");
       require(mine.steal() == &jobs[0], "not the oldest");
       require(mine.take() == &jobs[3], "not the newest");
-      require(mine.push(more) && mine.take() == &more, "not the newest");
+      require(push_one(mine, more) && mine.take() == &more, "not the newest");
       require(mine.take() == &jobs[2] && mine.steal() == &jobs[1], "not the one that is left");
       require(mine.take() == nullptr && mine.steal() == nullptr && mine.looks_empty(), "not empty");
     });
@@ -359,7 +392,7 @@ TEST_SUITE("executor") {
         [](worker& w, job& j, sleepers& idle) { w.overflow.push(&j, &j, 1, idle); }));
     holds(moved_while_one_lies_down([](worker& w, job& j, sleepers&) { w.mail.push(&j, &j); }));
     holds(moved_while_one_lies_down(
-        [](worker& w, job& j, sleepers&) { require(w.forks.push(j), "there was no room"); }));
+        [](worker& w, job& j, sleepers&) { require(push_one(w.forks, j), "there was no room"); }));
   }
 
   TEST_CASE("pool: two workers, three who post, and the end") {
@@ -573,21 +606,27 @@ TEST_SUITE("executor") {
   }
 
   TEST_CASE("pool: a job forks more than its worker has room for") {
-    const auto scenario = [](unsigned workers) {
+    const auto scenario = [](unsigned workers, bool together) {
       return [=] {
         tally ran;
         std::vector<counted_job> jobs(6, counted_job(ran));
         thread_pool pool(workers);
         step first([&] {
-          for (counted_job& j : jobs) fork_here(j);
+          if (together) {
+            detail::post_forks(pool, chain_of(jobs), &jobs.back(), jobs.size());
+          } else {
+            for (counted_job& j : jobs) fork_here(j);
+          }
         });
         executor_ref(pool).post(first);
         ran.wait_for(6);
         for (counted_job& j : jobs) require(j.times == 1, "a fork was lost or ran twice");
       };
     };
-    holds(scenario(1));
-    holds(scenario(2), {.random_executions = 5000});
+    for (const bool together : {false, true}) {
+      holds(scenario(1, together));
+      holds(scenario(2, together), {.random_executions = 5000});
+    }
   }
 
   TEST_CASE("pool: what is forked just before the end runs before the end") {

@@ -770,10 +770,10 @@ rule("no look after it lay down", STOP, STOP.replace("anything_to_do()", "false"
 rule("ends though others do not lie", STOP,
      STOP.replace("stopping && sleepers_.all_lie(started_.load(relaxed))", "stopping"),
      ("pool: the end comes*", *POOL))
-FORK = "if (!w.forks.push(j)) w.keep(&j, &j, 1, sleepers_);"
+FORK = "if (rest != 0) w.keep(first, last, rest, sleepers_);"
 rule("a fork wakes nobody", FORK + "\n    sleepers_.wake_one();", FORK, FORKS)
 rule("nobody takes others' forks", "if (job* const j = victim.forks.steal()) return j;", "", FORKS)
-rule("a fork that there is no room for is lost", FORK, "static_cast<void>(w.forks.push(j));",
+rule("a fork that there is no room for is lost", FORK, "static_cast<void>(rest);",
      FORKS)
 
 rule = rules_of("lib/executor/worker.hpp", POOL)
@@ -835,10 +835,15 @@ SHOW = "    tail_.exchange(t + n, seq_cst);"
 rule("jobs are shown before they are there", FILL + SHOW, SHOW + FILL)
 
 rule = rules_of("lib/executor/fork_stack.hpp", FORKS)
-PLACE = "slot(b).store(&j, relaxed);"
-PUSH = "\n    bottom_.exchange(b + 1, seq_cst);"
+PLACE = """    for (std::int64_t at = b; at != end; ++at) {
+      slot(at).store(first, relaxed);
+      first = first->next;
+    }
+"""
+PUSH = "    if (end != b) bottom_.exchange(end, seq_cst);"
 rule("a fork is shown before it is there", PLACE + PUSH, PUSH + PLACE)
-rule("there is always room for forks", "b - top_.load(acquire) >= capacity", "false")
+rule("there is always room for forks", "std::min(room, static_cast<std::int64_t>(n))",
+     "(static_cast<void>(room), static_cast<std::int64_t>(n))")
 rule("the owner takes the last one without asking", "if (t < b) return slot(b).load(relaxed);",
      "if (t <= b) return slot(b).load(relaxed);")
 rule("the owner takes the last one by store",

@@ -97,6 +97,33 @@ struct fork_of_child : job {
 };
 struct no_fork {};
 
+// Forks that come one after another are posted together: all of them for one exchange.
+class forks_to_post {
+ public:
+  // False: the calling thread runs on nothing.
+  bool add(job& j) noexcept {
+    const executor_ref on = here().runs_on;
+    if (!on) return false;
+    job_access::set_home(j, on);
+    if (n_++ == 0) {
+      first_ = &j;
+    } else {
+      last_->next = &j;
+    }
+    last_ = &j;
+    return true;
+  }
+  // Before anything else runs. They may be gone then.
+  void post() noexcept {
+    if (n_ != 0) detail::post_forks(here().runs_on, first_, last_, std::exchange(n_, 0));
+  }
+
+ private:
+  job* first_ = nullptr;
+  job* last_ = nullptr;
+  std::size_t n_ = 0;
+};
+
 // Siblings is a countdown that is told of each child's end: note(which, error).
 template <class A, class Siblings>
 class child : private branch_end,
@@ -126,14 +153,22 @@ class child : private branch_end,
     return *this;
   }
 
-  // Then, until it first suspends, or elsewhere.
-  void run() {
-    if (!is_posted()) branch_.run();
+  // Then, until it first suspends, or elsewhere, where it is among `forks`.
+  void run(forks_to_post& forks) {
+    if (is_among(forks)) return;
+    forks.post();
+    branch_.run();
   }
   // By the last one's parent: to be returned from its await_suspend. All of this may be gone.
-  std::coroutine_handle<> run_last(std::coroutine_handle<> parent) noexcept {
-    if (is_posted()) return std::noop_coroutine();
-    return branch_.run_after(parent);
+  std::coroutine_handle<> run_last(std::coroutine_handle<> parent, forks_to_post& forks) noexcept {
+    const bool is_elsewhere = is_among(forks);
+    forks.post();
+    return is_elsewhere ? std::noop_coroutine() : branch_.run_after(parent);
+  }
+  // The same of an only child.
+  std::coroutine_handle<> run_alone(std::coroutine_handle<> parent) noexcept {
+    forks_to_post one;
+    return run_last(parent, one);
   }
 
   void adopt_what_it_holds() noexcept {
@@ -154,13 +189,11 @@ class child : private branch_end,
   }
 
  private:
-  bool is_posted() noexcept {
+  bool is_among(forks_to_post& forks) noexcept {
     if constexpr (child_of<A>::forks) {
       this->work_ = &begin;
-      this->is_queued = true;
-      if (detail::post_fork(*this)) return true;  // this may be gone
-      this->is_queued = false;
-      return false;
+      this->is_queued = forks.add(*this);
+      return this->is_queued;
     } else {
       return false;
     }
@@ -250,18 +283,20 @@ struct rest_of_range<Range> {
 template <class... C, class Prepare>
 std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::tuple<C...>& children,
                                        Prepare prepare) {
+  forks_to_post forks;
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     constexpr std::size_t last = sizeof...(C) - 1;
-    (prepare(std::get<I>(children), I).run(), ...);
-    return prepare(std::get<last>(children), last).run_last(parent);
+    (prepare(std::get<I>(children), I).run(forks), ...);
+    return prepare(std::get<last>(children), last).run_last(parent, forks);
   }(std::make_index_sequence<sizeof...(C) - 1>());
 }
 template <class C, class Prepare>
 std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::vector<C>& children,
                                        Prepare prepare) {
+  forks_to_post forks;
   const std::size_t last = children.size() - 1;
-  for (std::size_t i = 0; i != last; ++i) prepare(children[i], i).run();
-  return prepare(children[last], last).run_last(parent);
+  for (std::size_t i = 0; i != last; ++i) prepare(children[i], i).run(forks);
+  return prepare(children[last], last).run_last(parent, forks);
 }
 
 }  // namespace detail

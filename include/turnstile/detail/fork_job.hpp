@@ -3,13 +3,14 @@
 
 #include <turnstile/executor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace turnstile::detail {
 
-// To what the calling thread runs on: on a pool's worker onto its own stack of forks. False: it
-// runs on nothing, and the job is still the caller's.
-[[nodiscard]] bool post_fork(job& j) noexcept;
+// A chain to what the calling thread runs on, and the jobs' home: on a pool's worker onto its own
+// stack of forks, the last one on top.
+void post_forks(executor_ref runs_on, job* first, job* last, std::size_t n) noexcept;
 
 // Where a job stands among those of the calling worker, if that is where it goes: before all
 // others, for what many may be waiting for, or behind them.
