@@ -19,6 +19,12 @@ bool releases(std::memory_order o) noexcept {
          o == std::memory_order_seq_cst;
 }
 
+void mark_unknown(const last_accesses& last, const clock& known) noexcept {
+  for (std::size_t t = 0; t != last.at.size(); ++t) {
+    if (last.when.of[t] > known.of[t]) mark_contended(last.at[t]);
+  }
+}
+
 }  // namespace
 
 memory::memory() : places_(most_places), views_(1024), table_(table_size) {}
@@ -49,7 +55,8 @@ place& memory::begin_life(const void* at) noexcept {
   p.born_by = 0;
   p.born_when = 0;
   p.holder = -1;
-  p.by = {};
+  p.reads.when = {};
+  p.writes.when = {};
   p.order.clear();
   ++used_;
   return p;
@@ -105,26 +112,21 @@ void memory::append(place& p, view& mine, std::uint64_t value, std::memory_order
   if (o == std::memory_order_seq_cst) p.oldest_for_seq_cst = i;
 }
 
-bool memory::note(place& p, int thread, const view& mine, access how, site_id at,
+// Its clock goes on after the question, for a look at all of it soon after a store to a part waits.
+bool memory::note(place& p, int thread, view& mine, access how, site_id at,
                   const void* from) noexcept {
-  bool ordered = true;
-  for (int t = 0; t != max_threads; ++t) {
-    const last_access& theirs = p.by[static_cast<std::size_t>(t)];
-    if (t == thread) continue;
-    const bool after_write = mine.known.covers(t, theirs.write);
-    const bool after_read = how == access::read || mine.known.covers(t, theirs.read);
-    if (after_write && after_read) continue;
-    ordered = false;
-    if (!p.atomic) break;
+  const bool ordered =
+      mine.known.covers(p.writes.when) && (how == access::read || mine.known.covers(p.reads.when));
+  if (!ordered && p.atomic) {
     mark_contended(at);
-    if (!after_write) mark_contended(theirs.write_at);
-    if (!after_read) mark_contended(theirs.read_at);
+    mark_unknown(p.writes, mine.known);
+    if (how == access::write) mark_unknown(p.reads, mine.known);
   }
-  last_access& own = p.by[static_cast<std::size_t>(thread)];
-  const std::uint32_t time = mine.known.of[static_cast<std::size_t>(thread)];
-  (how == access::read ? own.read : own.write) = time;
-  (how == access::read ? own.read_at : own.write_at) = at;
-  (how == access::read ? own.read_from : own.write_from) = from;
+  last_accesses& own = how == access::read ? p.reads : p.writes;
+  const auto me = static_cast<std::size_t>(thread);
+  own.when.of[me] = ++mine.known.of[me];
+  own.at[me] = at;
+  own.from[me] = from;
   return ordered;
 }
 

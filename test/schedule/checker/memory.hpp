@@ -28,14 +28,11 @@ struct stored {
   int released;  // index of a view; -1: none
 };
 
-// What was done at a place by one thread, last.
-struct last_access {
-  std::uint32_t read = 0;
-  std::uint32_t write = 0;
-  site_id read_at = no_site;
-  site_id write_at = no_site;
-  const void* read_from = nullptr;  // plain fields: the code's address
-  const void* write_from = nullptr;
+// Where each thread has done something to a place, last.
+struct last_accesses {
+  clock when;  // 0: never, and the others say nothing
+  std::array<site_id, max_threads> at;
+  std::array<const void*, max_threads> from;  // plain fields: the code's address
 };
 
 struct place {
@@ -47,7 +44,8 @@ struct place {
   std::uint16_t in_views = 0;  // atomics only
   std::uint16_t oldest_for_seq_cst = 0;
   int holder = -1;  // of a mutex
-  std::array<last_access, max_threads> by{};
+  last_accesses reads{};
+  last_accesses writes{};
   std::vector<stored> order;  // atomics only
 };
 
@@ -75,9 +73,9 @@ class memory {
   void append(place& p, view& mine, std::uint64_t value, std::memory_order o,
               bool continues) noexcept;
 
-  // False: `at` conflicts with an access that nothing orders before it. Other accesses by the same
-  // rule are marked as contended (sites.hpp).
-  bool note(place& p, int thread, const view& mine, access how, site_id at,
+  // A step of the thread's clock. False: `at` conflicts with an access that nothing orders before
+  // it. Other accesses by the same rule are marked as contended (sites.hpp).
+  bool note(place& p, int thread, view& mine, access how, site_id at,
             const void* from = nullptr) noexcept;
 
   int keep(const view& v) noexcept;

@@ -359,10 +359,8 @@ class execution {
   std::chrono::nanoseconds clock_{};
 };
 
-execution& world() {
-  static execution e;
-  return e;
-}
+execution the_world;
+execution& world() noexcept { return the_world; }
 
 std::function<void(const std::string&)> when_it_fails;
 
@@ -392,7 +390,6 @@ void record(const char* what, std::memory_order order, site_id at, place& p, std
 place& touch(cell c, access how, site_id at) {
   execution& w = world();
   place& p = w.places().know(c);
-  w.tick(w.current());
   if (p.ended) {
     record("use after end", no_order, at, p, c.value, c.value);
     fail("use after end: an atomic");
@@ -435,12 +432,14 @@ change_under_way change;
 // By the other threads, last.
 std::string uses_of(const place& p) {
   std::string text;
-  for (int t = 0; t != max_threads; ++t) {
-    const last_access& a = p.by[static_cast<std::size_t>(t)];
-    if (t == world().current()) continue;
-    const std::string who = "; T" + std::to_string(t);
-    if (a.write_from != nullptr) text += who + " wrote it at " + source_of(a.write_from);
-    if (a.read_from != nullptr) text += who + " read it at " + source_of(a.read_from);
+  const auto add = [&](const last_accesses& last, const char* did, std::size_t t) {
+    if (last.when.of[t] == 0 || last.from[t] == nullptr) return;
+    text += "; T" + std::to_string(t) + did + source_of(last.from[t]);
+  };
+  for (std::size_t t = 0; t != max_threads; ++t) {
+    if (static_cast<int>(t) == world().current()) continue;
+    add(p.writes, " wrote it at ", t);
+    add(p.reads, " read it at ", t);
   }
   return text;
 }
@@ -448,7 +447,6 @@ std::string uses_of(const place& p) {
 void plain_access(const void* field, access how, const void* return_to) {
   execution& w = world();
   place& p = w.places().know(field);
-  w.tick(w.current());
   const char* const what = how == access::read ? "reads" : "writes";
   if (!p.ended && w.places().note(p, w.current(), w.mine().now, how, no_site, return_to)) return;
   record(what, no_order, no_site, p, 0, 0);
@@ -480,10 +478,9 @@ void begin_life(const void* object) noexcept {
   const operation here;
   execution& w = world();
   place& p = w.places().begin_life(object);
-  w.tick(w.current());
   p.born_by = w.current();
-  p.born_when = w.mine().now.known.of[static_cast<std::size_t>(p.born_by)];
   w.places().note(p, p.born_by, w.mine().now, access::write, no_site);
+  p.born_when = w.mine().now.known.of[static_cast<std::size_t>(p.born_by)];
 }
 
 void end_life(const void* object) noexcept {
@@ -492,7 +489,6 @@ void end_life(const void* object) noexcept {
   execution& w = world();
   place& p = w.places().know(object);
   const bool was_atomic = std::exchange(p.atomic, false);
-  w.tick(w.current());
   const bool ordered = w.places().note(p, w.current(), w.mine().now, access::write, no_site);
   if (!ordered || p.ended) {
     record("ends", no_order, no_site, p, 0, 0);
@@ -614,8 +610,10 @@ void use_statistic(const void* at, std::memory_order o) noexcept {
   if (o != std::memory_order_relaxed) fail("a statistic is used with an order");
   if (p.ended) fail("use after end: a statistic");
   w.tick(w.current());
-  last_access& mine = p.by[static_cast<std::size_t>(w.current())];
-  mine.read = w.mine().now.known.of[static_cast<std::size_t>(w.current())];
+  const auto me = static_cast<std::size_t>(w.current());
+  p.reads.when.of[me] = w.mine().now.known.of[me];
+  p.reads.at[me] = no_site;
+  p.reads.from[me] = nullptr;
 }
 
 void read_plain(const void* field) noexcept {
@@ -649,7 +647,6 @@ void lock(const void* mutex) noexcept {
     place& p = w.places().know(cell{mutex, 0});
     if (p.holder < 0) {
       p.holder = w.current();
-      w.tick(w.current());
       w.places().note(p, w.current(), w.mine().now, access::write, no_site);
       w.places().see(p, w.mine().now, p.order.size() - 1, std::memory_order_acquire);
       record("lock", no_order, no_site, p, 0, 0);
@@ -665,7 +662,6 @@ void unlock(const void* mutex) noexcept {
   execution& w = world();
   place& p = w.places().know(mutex);
   p.holder = -1;
-  w.tick(w.current());
   w.places().note(p, w.current(), w.mine().now, access::write, no_site);
   w.places().append(p, w.mine().now, 0, std::memory_order_release, true);
   record("unlock", no_order, no_site, p, 0, 0);
