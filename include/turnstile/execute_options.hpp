@@ -42,7 +42,8 @@ struct execute_options {
   bool exclusive_resource_access = true;
   /// Withdraws the request while it waits. The token is copied in the call.
   stop_ref stop = {};
-  /// Withdraws the request if its turn has not come by then.
+  /// Withdraws the request if its turn has not come by then. The process's first wait for a time
+  /// needs a thread: `std::system_error` if it cannot be started, and nothing was asked for.
   std::chrono::steady_clock::time_point deadline = never;
   /// Where the awaiting coroutine resumes; by default where it was running.
   executor_ref resume_on = {};

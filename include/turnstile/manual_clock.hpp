@@ -12,7 +12,8 @@ namespace turnstile {
 /// that began before. It begins at the steady clock's time; after its end they go by that again.
 ///
 /// Threads    `now`, `advance`, `advance_to` and `pending` from any thread
-/// Lifetime   one at a time: a second one is a contract break
+/// Lifetime   one at a time: a second one is a contract break. What still waits at its end needs the
+///            library's own thread from then on: if that cannot be started, the process ends
 class manual_clock {
  public:
   manual_clock();

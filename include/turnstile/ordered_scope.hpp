@@ -46,7 +46,7 @@ class access_list {
 };
 
 /// The body reads these: resources, variables, device buffers and what `resource_of` refers to,
-/// which have to outlive it.
+/// which have to outlive it, and the next join if it fails: they are known by their address.
 template <detail::has_identity... T>
 access_list reads(const T&... things) {
   return access_list(

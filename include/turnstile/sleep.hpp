@@ -28,8 +28,8 @@ std::chrono::nanoseconds whole_nanoseconds(std::chrono::duration<Rep, Period> d)
 ///
 /// Resumes    on the executor the coroutine was running on; without one on `thread_pool::shared()`
 /// Throws     `operation_cancelled` as soon as a surrounding `when_any`, `timeout` or scope asks to
-///            stop, also if it has asked before; `std::system_error` if the first sleep of the
-///            process cannot start the thread that it needs
+///            stop, also if it has asked before; `std::system_error` if the process's first wait
+///            for a time cannot start the thread that it needs
 /// Progress   does not block a thread; never too early
 /// Lifetime   the coroutine must not be destroyed while it sleeps: that is reported and aborts
 template <class Rep, class Period>

@@ -53,7 +53,8 @@ class TURNSTILE_VISIBLE thread_pool {
   /// process, in the order of static objects, it runs what is queued and joins its threads; so work
   /// that never ends keeps the process from ending. What is posted to it later, by destructors of
   /// objects made before it, is run by two threads that nobody joins. Nor does it join anybody if one
-  /// of its own threads, or a callback of a timeout, calls std::exit.
+  /// of its own threads, or a callback of a timeout, calls std::exit; or in a child of fork(), which
+  /// has none of them.
   static thread_pool& shared();
 
  private:

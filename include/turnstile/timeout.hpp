@@ -105,7 +105,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 /// Resumes    where `a` ended
 /// Throws     what `a` throws; deadline_exceeded in place of an operation_cancelled, if the time
 ///            was up and the surroundings were not stopped. A value or another error that `a` gives
-///            all the same is passed on
+///            all the same is passed on. `std::system_error`, before `a` begins, if the process's
+///            first wait for a time cannot start the thread that it needs
 /// Cancel     a stop of what surrounds it is passed on to `a`
 /// Lifetime   an rvalue is kept in the awaiting frame; a stop state is allocated, and a frame
 ///            unless `a` is a task

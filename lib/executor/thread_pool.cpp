@@ -22,6 +22,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -452,11 +453,14 @@ void thread_pool::post(job* first, job* last, std::size_t n) noexcept {
 // stop what comes back by it.
 thread_pool& thread_pool::shared() {
   struct at_exit {
-    // If a thread of the library's ends the process, it does not wait for the others.
+    // If a thread of the library's ends the process, it does not wait for the others; a child of
+    // fork() has none to wait for.
     ~at_exit() {
-      if (!pool.core_->is_this_thread_ours() && detail::end_timer_thread()) pool.core_->end();
+      if (::getpid() != process || pool.core_->is_this_thread_ours()) return;
+      if (detail::end_timer_thread()) pool.core_->end();
     }
     thread_pool& pool;
+    const pid_t process = ::getpid();
   };
   static thread_pool& it = *new thread_pool(std::max(2u, detail::thread::hardware_concurrency()));
   static const at_exit ends{it};

@@ -19,8 +19,10 @@
 #include <source_location>
 #include <stop_token>
 #include <string_view>
+#include <sys/wait.h>
 #include <thread>
 #include <tuple>
+#include <unistd.h>
 #include <utility>
 
 using namespace turnstile;
@@ -239,6 +241,19 @@ void exit_on_the_thread_of_the_timers() {
   wait_for_the_end();
 }
 
+// As a daemon does it.
+void a_child_that_has_no_threads() {
+  sync_wait(schedule_on(thread_pool::shared(), sleep_for(1ns)));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    std::exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  if (status != 0) std::fprintf(stderr, "the child ended with status %d\n", status);
+}
+
 void pool_ended_by_its_own_worker() {
   static auto* pool = new thread_pool(2);
   sync_wait(schedule_on(*pool, []() -> task<> {
@@ -270,6 +285,9 @@ constexpr scenario ends_well[] = {
     SCENARIO(a_static_scope_that_outlives_the_shared_pool),
     SCENARIO(exit_on_a_thread_of_the_shared_pool),
     SCENARIO(exit_on_the_thread_of_the_timers),
+#if !defined(TURNSTILE_ADDRESS_SANITIZER)  // what only those threads know of looks leaked there
+    SCENARIO(a_child_that_has_no_threads),
+#endif
 };
 
 int wrong = 0;
