@@ -40,7 +40,7 @@ class deadlock_error : public std::logic_error {
   explicit deadlock_error(std::vector<detail::held_step> path);
 
   /// From the section wanted, along what is held by whom, back to it.
-  std::span<const path_step> path() const noexcept { return *path_; }
+  std::span<const path_step> path() const noexcept;
 
  protected:
   deadlock_error(std::string_view headline, std::vector<detail::held_step> path);

@@ -90,13 +90,13 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
   }
 
  private:
-  template <std::size_t... I>
-  any_result<value> take(std::size_t which, std::index_sequence<I...>) {
+  template <std::size_t... Is>
+  any_result<value> take(std::size_t which, std::index_sequence<Is...>) {
     std::optional<value> got;
     const auto take_from = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
       if (i == which) got.emplace(std::in_place_index<i>, std::get<i>(children_).take());
     };
-    (take_from(std::integral_constant<std::size_t, I>()), ...);
+    (take_from(std::integral_constant<std::size_t, Is>()), ...);
     return {which, std::move(*got)};
   }
 

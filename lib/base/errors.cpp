@@ -76,6 +76,8 @@ deadlock_error::deadlock_error(std::vector<detail::held_step> path)
 deadlock_error::deadlock_error(std::string_view headline, std::vector<detail::held_step> path)
     : std::logic_error(describe(headline, path)), path_(steps_of(std::move(path))) {}
 
+std::span<const path_step> deadlock_error::path() const noexcept { return *path_; }
+
 reentry_error::reentry_error(std::vector<detail::held_step> path)
     : deadlock_error("re-entry of a section that this chain of awaits already holds",
                      std::move(path)) {}

@@ -22,7 +22,7 @@ void submitted_mark::tell() noexcept {
     w = std::exchange(first_, nullptr);
   }
   while (w != nullptr) {
-    submitted_waiter* const next = w->next_;
+    submitted_waiter* const next = w->next;
     w->go_on();  // w may be gone
     w = next;
   }
@@ -31,7 +31,7 @@ void submitted_mark::tell() noexcept {
 bool submitted_mark::add(submitted_waiter& w) noexcept {
   const std::lock_guard locked(lock_);
   if (told_) return false;
-  w.next_ = nullptr;
+  w.next = nullptr;
   place_of(nullptr) = &w;
   return true;
 }
@@ -40,14 +40,14 @@ bool submitted_mark::take_back(submitted_waiter& w) noexcept {
   const std::lock_guard locked(lock_);
   guarded<submitted_waiter*>& place = place_of(&w);
   if (place == nullptr) return false;
-  place = w.next_;
+  place = w.next;
   return true;
 }
 
 // Under the lock. What leads to `w`, or to the end if it is not there.
 guarded<submitted_waiter*>& submitted_mark::place_of(const submitted_waiter* w) noexcept {
   guarded<submitted_waiter*>* at = &first_;
-  while (*at != nullptr && *at != w) at = &static_cast<submitted_waiter*>(*at)->next_;
+  while (*at != nullptr && *at != w) at = &static_cast<submitted_waiter*>(*at)->next;
   return *at;
 }
 

@@ -35,9 +35,9 @@ class applied_body {
   }
 
  private:
-  template <std::size_t... I, class... More>
-  decltype(auto) call(std::index_sequence<I...>, More&... more) {
-    return std::invoke(body_, static_cast<Args>(std::get<I>(args_))..., more...);
+  template <std::size_t... Is, class... More>
+  decltype(auto) call(std::index_sequence<Is...>, More&... more) {
+    return std::invoke(body_, static_cast<Args>(std::get<Is>(args_))..., more...);
   }
 
   Body body_;

@@ -105,6 +105,7 @@ class forks_to_post {
     const executor_ref on = here().runs_on;
     if (!on) return false;
     job_access::set_home(j, on);
+    j.next = nullptr;
     if (n_++ == 0) {
       first_ = &j;
     } else {
@@ -284,9 +285,9 @@ template <class... C, class Prepare>
 std::coroutine_handle<> start_in_order(std::coroutine_handle<> parent, std::tuple<C...>& children,
                                        Prepare prepare) {
   forks_to_post forks;
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+  return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
     constexpr std::size_t last = sizeof...(C) - 1;
-    (prepare(std::get<I>(children), I).run(forks), ...);
+    (prepare(std::get<Is>(children), Is).run(forks), ...);
     return prepare(std::get<last>(children), last).run_last(parent, forks);
   }(std::make_index_sequence<sizeof...(C) - 1>());
 }

@@ -83,10 +83,10 @@ class body_after<Body, std::tuple<D...>, std::tuple<V...>> {
   }
 
  private:
-  template <std::size_t... I, std::size_t... J, class... Stream>
-  decltype(auto) call(std::index_sequence<I...>, std::index_sequence<J...>, Stream&... s) {
-    return std::invoke(body_, static_cast<D>(std::get<I>(data_))..., s...,
-                       static_cast<V>(std::get<J>(values_))...);
+  template <std::size_t... Is, std::size_t... Js, class... Stream>
+  decltype(auto) call(std::index_sequence<Is...>, std::index_sequence<Js...>, Stream&... s) {
+    return std::invoke(body_, static_cast<D>(std::get<Is>(data_))..., s...,
+                       static_cast<V>(std::get<Js>(values_))...);
   }
 
   function body_;

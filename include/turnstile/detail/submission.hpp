@@ -46,15 +46,14 @@ inline lane_ref lane_of(const stream* s) noexcept {
 
 // Lives in what waits until an execution has submitted.
 class submitted_waiter {
- protected:
+ public:
   // Called once, outside the lock: posts. This may be gone.
   virtual void go_on() noexcept = 0;
+
+  guarded<submitted_waiter*> next{nullptr};  // under the lock, then by who tells
+
+ protected:
   ~submitted_waiter() = default;
-
- private:
-  friend class submitted_mark;
-
-  guarded<submitted_waiter*> next_{nullptr};  // under the lock, then by who tells
 };
 
 // Whether an execution has submitted its work, or never will, and who waits for that; for whoever
