@@ -242,7 +242,7 @@ void exit_on_the_thread_of_the_timers() {
 }
 
 // As a daemon does it.
-void a_child_that_has_no_threads() {
+[[maybe_unused]] void a_child_that_has_no_threads() {
   sync_wait(schedule_on(thread_pool::shared(), sleep_for(1ns)));
   const pid_t child = fork();
   if (child == 0) {
