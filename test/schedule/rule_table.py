@@ -1156,9 +1156,9 @@ rule("who waits until it is submitted is not told", "    w->go_on();", "    ;", 
 rule("who waits until it is submitted does not look whether it is", "if (told_) return false;", "",
      SUBMITTED)
 rule("a wait until it is submitted is taken back though it is over",
-     "if (place == nullptr) return false;\n  place = w.next_;",
-     "if (place != nullptr) place = w.next_;", SUBMITTED)
-rule("a wait until it is submitted is taken back and told", "  place = w.next_;", "", SUBMITTED)
+     "if (place == nullptr) return false;\n  place = w.next;",
+     "if (place != nullptr) place = w.next;", SUBMITTED)
+rule("a wait until it is submitted is taken back and told", "  place = w.next;", "", SUBMITTED)
 
 # --- keeping --------------------------------------------------------------------------------------
 
