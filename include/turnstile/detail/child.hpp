@@ -4,6 +4,7 @@
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/wait_graph.hpp>
@@ -105,23 +106,19 @@ class forks_to_post {
     const executor_ref on = here().runs_on;
     if (!on) return false;
     job_access::set_home(j, on);
-    j.next = nullptr;
-    if (n_++ == 0) {
-      first_ = &j;
-    } else {
-      last_->next = &j;
-    }
-    last_ = &j;
+    jobs_.push(j);
+    ++n_;
     return true;
   }
   // Before anything else runs. They may be gone then.
   void post() noexcept {
-    if (n_ != 0) detail::post_forks(here().runs_on, first_, last_, std::exchange(n_, 0));
+    if (n_ == 0) return;
+    const auto jobs = std::exchange(jobs_, {});
+    detail::post_forks(here().runs_on, jobs.front(), jobs.back(), std::exchange(n_, 0));
   }
 
  private:
-  job* first_ = nullptr;
-  job* last_ = nullptr;
+  fifo<job, &job::next> jobs_;
   std::size_t n_ = 0;
 };
 

@@ -122,11 +122,8 @@ bool memory::note(place& p, int thread, view& mine, access how, site_id at,
     mark_unknown(p.writes, mine.known);
     if (how == access::write) mark_unknown(p.reads, mine.known);
   }
-  last_accesses& own = how == access::read ? p.reads : p.writes;
-  const auto me = static_cast<std::size_t>(thread);
-  own.when.of[me] = ++mine.known.of[me];
-  own.at[me] = at;
-  own.from[me] = from;
+  const std::uint32_t time = ++mine.known.of[static_cast<std::size_t>(thread)];
+  (how == access::read ? p.reads : p.writes).set(thread, time, at, from);
   return ordered;
 }
 

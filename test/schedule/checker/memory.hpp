@@ -33,6 +33,13 @@ struct last_accesses {
   clock when;  // 0: never, and the others say nothing
   std::array<site_id, max_threads> at;
   std::array<const void*, max_threads> from;  // plain fields: the code's address
+
+  void set(int thread, std::uint32_t time, site_id site, const void* code) noexcept {
+    const auto t = static_cast<std::size_t>(thread);
+    when.of[t] = time;
+    at[t] = site;
+    from[t] = code;
+  }
 };
 
 struct place {

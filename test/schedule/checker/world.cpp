@@ -610,10 +610,8 @@ void use_statistic(const void* at, std::memory_order o) noexcept {
   if (o != std::memory_order_relaxed) fail("a statistic is used with an order");
   if (p.ended) fail("use after end: a statistic");
   w.tick(w.current());
-  const auto me = static_cast<std::size_t>(w.current());
-  p.reads.when.of[me] = w.mine().now.known.of[me];
-  p.reads.at[me] = no_site;
-  p.reads.from[me] = nullptr;
+  const std::uint32_t time = w.mine().now.known.of[static_cast<std::size_t>(w.current())];
+  p.reads.set(w.current(), time, no_site, nullptr);
 }
 
 void read_plain(const void* field) noexcept {
