@@ -54,6 +54,36 @@ void section_request::tell_or_leave() {
   }
 }
 
+void section_request::accepted_watched() noexcept {
+  accepted_at = section_->accept_watched(at_, declares() ? uses_ : resource_list{});
+}
+
+section_request::line_entry section_request::wait_for_turn(step to_start, bool body_may_wait) {
+  const bool elsewhere = section_->bound_elsewhere();
+  request* const own = elsewhere || must_hop() ? nullptr : this;
+  await_turn(to_start, body_may_wait);
+  tell_if_queued();
+  accepted();
+  return enter_line(turn_comes_once, own, elsewhere);
+}
+
+void section_request::block_for_turn(blocked_thread& me, step to_start, bool body_may_wait) {
+  const auto enter = [&] {
+    const blocked_thread::in_line until_it_waits(me);
+    const trampoline before_it(true);
+    block_here(me);
+    return wait_for_turn(to_start, body_may_wait);
+  };
+  switch (enter()) {
+    case line_entry::waits: break;
+    case line_entry::is_served: give_up_waiting(); return;
+    case line_entry::withdrawn: me.need_not_wait(); return;
+  }
+  before_blocking();
+  me.wait();
+  stay();
+}
+
 void section_request::take_what_is_asked(section_request& other) noexcept {
   if (other.declares()) keep(other.uses_);
   if (other.is_sent()) resume_on(other.resume_on_);

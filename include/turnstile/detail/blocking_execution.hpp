@@ -22,24 +22,22 @@ class blocking_execution : private execution<Body> {
     this->stay_on_thread();
   }
 
-  typename base::value run() {
+  TURNSTILE_INLINE typename base::value run() {
     if (here().fiber != nullptr) [[unlikely]]
       return run_in_fiber();
-    return run_here();
+    if (const auto then = run_if_idle(); then == base::phase::waiting) {
+      this->block_for_turn(me_);
+    } else {
+      this->phase_ = then;
+    }
+    return this->take();
   }
 
  private:
   TURNSTILE_COLD typename base::value run_in_fiber() {
     const not_in_fiber a_body_runs_here;
-    return run_here();
-  }
-
-  TURNSTILE_INLINE typename base::value run_here() {
-    if (const auto then = run_if_idle(); then == base::phase::waiting) {
-      wait();
-    } else {
-      this->phase_ = then;
-    }
+    this->begin_and_arrive();
+    this->block_for_turn(me_);
     return this->take();
   }
 
@@ -48,24 +46,6 @@ class blocking_execution : private execution<Body> {
     const trampoline before_it(true);
     bool turn_ended = false;  // a thread has no turns
     return base::run_if_idle(here(), turn_ended);
-  }
-
-  void wait() {
-    switch (wait_for_turn()) {
-      case base::line_entry::waits: break;
-      case base::line_entry::is_served: this->give_up_waiting(); return;
-      case base::line_entry::withdrawn: me_.need_not_wait(); return;
-    }
-    before_blocking();
-    me_.wait();
-    this->stay();
-  }
-
-  typename base::line_entry wait_for_turn() {
-    const blocked_thread::in_line until_it_waits(me_);
-    const trampoline before_it(true);
-    this->block_here(me_);
-    return base::wait_for_turn();
   }
 
   blocked_thread me_;

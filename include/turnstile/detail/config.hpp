@@ -40,7 +40,12 @@
 
 #if defined(__GNUC__)
 #define TURNSTILE_COLD [[gnu::cold, gnu::noinline]]
+// Where nothing is optimised a copy for each body would only take the compiler longer.
+#if defined(__OPTIMIZE__)
 #define TURNSTILE_INLINE [[gnu::always_inline]] inline
+#else
+#define TURNSTILE_INLINE inline
+#endif
 // Which executor somebody refers to is told by an address that a program and a shared library have
 // to agree on, also if the program hides what it defines (-fvisibility=hidden).
 #define TURNSTILE_VISIBLE [[gnu::visibility("default")]]

@@ -96,6 +96,15 @@ class execution : protected section_request {
     return phase::waiting;
   }
 
+  // For who is not in a hurry: the body does not run yet.
+  void begin_and_arrive() {
+    must_be_fresh();
+    note_awaited(last_phase());
+    if (is_in_chain(here().chain)) check_chain();
+    claim_uses();
+    section_request::arrive();
+  }
+
   // It has run, and others get a turn before the waiter goes on.
   void goes_on_later() noexcept {
     got_.note_value();
@@ -104,13 +113,10 @@ class execution : protected section_request {
   }
 
   // After it arrived, with its waiter filled in.
-  line_entry wait_for_turn() {
-    const bool elsewhere = section_->bound_elsewhere();
-    request* const own = elsewhere || must_hop() ? nullptr : this;
-    await_turn(&begin_body, may_wait);
-    tell_if_queued();
-    accepted();
-    return enter_line(turn_comes_once, own, elsewhere);
+  line_entry wait_for_turn() { return section_request::wait_for_turn(&begin_body, may_wait); }
+  // The same of a thread, which blocks until it may go on.
+  void block_for_turn(blocked_thread& me) {
+    section_request::block_for_turn(me, &begin_body, may_wait);
   }
 
   // After run_if_idle, where that left nothing but a value.

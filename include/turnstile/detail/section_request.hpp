@@ -255,6 +255,10 @@ class section_request : protected request_extras, protected suspended<request> {
     }
     refuse_late();
   }
+  // After an execution arrived, with its waiter filled in.
+  line_entry wait_for_turn(step to_start, bool body_may_wait);
+  // The same of a thread, which blocks until it may go on.
+  void block_for_turn(blocked_thread& me, step to_start, bool body_may_wait);
   // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error.
   // Otherwise this may be gone.
   bool was_withdrawn_meanwhile(stand_in& s) noexcept;
@@ -350,7 +354,7 @@ class section_request : protected request_extras, protected suspended<request> {
   // After arrive said owner or queued.
   void accepted() noexcept {
     if (section_->watched()) [[unlikely]]
-      accepted_at = section_->accept_watched(at_, declares() ? uses_ : resource_list{});
+      accepted_watched();
   }
 
   // The section was closed between arriving and publishing.
@@ -422,6 +426,7 @@ class section_request : protected request_extras, protected suspended<request> {
   [[noreturn]] void destroyed_while_waiting() const noexcept;
   static std::string label_of_wanted(const wait& w);
   void arrive_limited();
+  void accepted_watched() noexcept;
   bool goes_on_here() noexcept;
   void search(chain_frame* by);
   void tell_or_leave();
