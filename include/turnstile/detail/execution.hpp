@@ -98,9 +98,8 @@ class execution : protected section_request {
 
   // For who is not in a hurry: the body does not run yet.
   void begin_and_arrive() {
-    must_be_fresh();
-    note_awaited(last_phase());
-    if (is_in_chain(here().chain)) check_chain();
+    std::construct_at(&got_);
+    begin();
     claim_uses();
     section_request::arrive();
   }
