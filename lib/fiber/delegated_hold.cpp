@@ -74,10 +74,7 @@ bool delegated_hold::is_owned_at_once() {
 
 // True: the coroutine stays suspended, and this may be gone.
 bool delegated_hold::wait_for_turn() {
-  const bool elsewhere = section_->bound_elsewhere();
-  tell_if_queued();
-  accepted();
-  return enter_line(turn_comes_once, nullptr, elsewhere) == line_entry::waits;
+  return wait_in_line(nullptr, section_->bound_elsewhere()) == line_entry::waits;
 }
 
 outcome delegated_hold::run_body(request& r) noexcept {

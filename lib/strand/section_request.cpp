@@ -58,13 +58,22 @@ void section_request::accepted_watched() noexcept {
   accepted_at = section_->accept_watched(at_, declares() ? uses_ : resource_list{});
 }
 
+section_request::line_entry section_request::wait_in_line(request* own, bool elsewhere) {
+  tell_if_queued();
+  accepted();
+  if (needs_stand_in(elsewhere)) [[unlikely]] {
+    if (stand_in* const s = make_stand_in(turn_comes_once)) {
+      return wait_by(*s) ? line_entry::waits : line_entry::withdrawn;
+    }
+  }
+  return enter_line(own, elsewhere);
+}
+
 section_request::line_entry section_request::wait_for_turn(step to_start, bool body_may_wait) {
   const bool elsewhere = section_->bound_elsewhere();
   request* const own = elsewhere || must_hop() ? nullptr : this;
   await_turn(to_start, body_may_wait);
-  tell_if_queued();
-  accepted();
-  return enter_line(turn_comes_once, own, elsewhere);
+  return wait_in_line(own, elsewhere);
 }
 
 void section_request::block_for_turn(blocked_thread& me, step to_start, bool body_may_wait) {

@@ -50,7 +50,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
     tell_if_queued();
     accepted();
     const bool elsewhere = section_->bound_elsewhere();
-    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
+    if (needs_stand_in(elsewhere)) [[unlikely]] {
       if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
     }
     section_core& section = *section_;  // this may be gone after publishing or posting

@@ -44,9 +44,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     if (phase_ == phase::served) return give_turn(h);
     request* const own = must_hop() ? nullptr : this;
     suspend_as(h, &grant, true);
-    tell_if_queued();
-    accepted();
-    switch (enter_line(turn_comes_once, own, false)) {
+    switch (wait_in_line(own, false)) {
       case line_entry::waits: return true;
       case line_entry::is_served: return own_here(h);
       case line_entry::withdrawn: break;

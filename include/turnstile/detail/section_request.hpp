@@ -212,6 +212,9 @@ class section_request : protected request_extras, protected suspended<request> {
   void stay_on_thread() noexcept { asks_ &= static_cast<std::uint8_t>(~asks::resume_on); }
 
   // It may have to go before its turn, or cannot be in line yet; once the coroutine is suspended.
+  bool needs_stand_in(bool elsewhere) const noexcept {
+    return (elsewhere || arrived_ != arrival::owner) && needs_stand_in();
+  }
   bool needs_stand_in() const noexcept {
     return withdraws() || can_be_stopped(chain_) || arrived_ == arrival::outside;
   }
@@ -230,15 +233,8 @@ class section_request : protected request_extras, protected suspended<request> {
   };
   // After it arrived, with its waiter filled in; `own` is this if the waiter may go on in this
   // call, else null. Throws what refuses it.
-  TURNSTILE_INLINE line_entry enter_line(const stand_in::calls& c, request* own, bool elsewhere) {
-    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
-      if (stand_in* const s = make_stand_in(c)) {
-        return wait_by(*s) ? line_entry::waits : line_entry::withdrawn;
-      }
-    }
-    return enter_line(own, elsewhere);
-  }
-  // The same for one that needs no stand-in.
+  line_entry wait_in_line(request* own, bool elsewhere);
+  // The end of that, for one that has no stand-in.
   TURNSTILE_INLINE line_entry enter_line(request* own, bool elsewhere) {
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {

@@ -53,7 +53,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     request* const own = elsewhere || must_hop() ? nullptr : this;
     suspend_as(h, &ask, may_wait);
     accepted();
-    if ((elsewhere || arrived_ != arrival::owner) && needs_stand_in()) [[unlikely]] {
+    if (needs_stand_in(elsewhere)) [[unlikely]] {
       start = &run_body;
       if (stand_in* const s = make_stand_in(asks_first)) return wait_by(*s);
       start = &ask;
