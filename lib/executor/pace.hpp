@@ -8,6 +8,9 @@
 // longer than 2 us, which are handed back one by one, that cost is a small part, and what else
 // waits for the thread would wait long.
 //
+// A guard that is handed from one coroutine to the next counts twice. It takes a thread that much
+// longer, for nothing is served in a row, and costs more where it comes over (bench/tried.md).
+//
 // Coroutines that could be brisk on one thread need not look like it on two. What each serves goes
 // back to the other, where it asks again, and each request comes over from there, in a line that
 // never ends: that takes 100 to 300 ns, and where a line takes 150 ns from core to core up to 1000.

@@ -225,6 +225,7 @@ bool section_core::hand_over(request& r) noexcept {
   if (!job_access::home(r) || here().stack != nullptr) return false;
   ring_.account(mine_);
   if (r.start(r) == outcome::granted) {
+    here().count_once_more();
     batch::send_one(r, this_pace.look_seldom());  // this may be gone
   } else {
     batch done;

@@ -63,6 +63,16 @@ TEST_SUITE("executor") {
     CHECK(asked_here(t).serving_ns == 99'000);
   }
 
+  TEST_CASE("pace: what counts once more is a request, and no part of a turn") {
+    thread_state t;
+    const std::uint32_t left = t.left_in_turn;
+    for (int i = 0; i != 250; ++i) t.count_once_more();
+    t.last_in_turn += 250;  // bodies
+    CHECK(asked_here(t).requests == 500);
+    CHECK(is_brisk(asked_here(t).requests, 100us, 0us));
+    CHECK(t.left_in_turn == left);
+  }
+
   TEST_CASE("pace: who only serves tries now and then for a while, and ever more seldom in vain") {
     pace p;
     steady_clock::time_point now{1h};

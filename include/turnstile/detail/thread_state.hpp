@@ -87,8 +87,9 @@ struct alignas(cache_line) thread_state {
   std::uint64_t brisk_serving_ns = 0;     // the same, of those that were brisk: pace.hpp
   std::int64_t tries_until_ns = 0;        // to be brisk; of the steady clock
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
-  std::uint32_t before_keeper =
-      0;  // bodies in what it kept before, less those of the keeper before that; wraps
+  // Bodies in what it kept before, less those of the keeper before that, and what counts once more;
+  // wraps.
+  std::uint32_t before_keeper = 0;
   std::uint8_t contended = 0;  // turns in which it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
@@ -105,6 +106,8 @@ struct alignas(cache_line) thread_state {
   // whether the turn is over.
   std::uint32_t bodies_elsewhere() const noexcept { return last_in_turn - left_in_turn; }
   void count_body_elsewhere() noexcept { --left_in_turn; }
+  // What is worth two of them: executor/pace.hpp.
+  void count_once_more() noexcept { ++before_keeper; }
   bool turn_has_ended() const noexcept { return static_cast<std::int32_t>(left_in_turn) < 0; }
   // The same after a body in what it keeps, whose keeper says `now`.
   bool turn_has_ended(std::uint64_t now) const noexcept {
