@@ -55,7 +55,7 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   auto root = detail::make_branch<A&&>(std::forward<A>(a));
   root.prepare(end, detail::share(detail::here().chain));
   {
-    const detail::trampoline base;
+    detail::trampoline base;
     const detail::not_in_fiber coroutines_run_here;
     root.run();
   }

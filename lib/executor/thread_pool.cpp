@@ -192,12 +192,25 @@ class pool_core {
       if (w.turn.watches()) {
         w.turn.begin(w.tick.load(relaxed), here().bodies(), steady_clock::now());
       }
-      j->run();  // j may be gone
+      run_alone(*j);  // j may be gone
       w.note_work(here());
     }
     here().pool = {};
     here().as_worker = nullptr;
     here().crowded = nullptr;
+  }
+
+  // As job::run, with nothing around it to be put back.
+  static void run_alone(job& j) noexcept {
+    thread_state& t = here();
+    t.runs_on = job_access::home(j);
+    begin_turn();
+    {
+      trampoline base;
+      job_access::work_here(j);  // j may be gone
+    }
+    drop(std::exchange(t.chain, nullptr));
+    t.runs_on = {};
   }
 
   job* next_job(worker& w) noexcept {
@@ -250,8 +263,8 @@ class pool_core {
   }
 
   // Other than a fork. One piece of mail that is kept runs now, or something that all could see
-  // before.
-  job* own_job(worker& w) noexcept {
+  // before. Inlined, as what is rare in it is not.
+  TURNSTILE_INLINE job* own_job(worker& w) noexcept {
     if (w.mail.has_any()) keep_mail(w, w.mail.take());
     if (job* const j = w.queue.take()) return j;
     return from_overflow(w, w);
@@ -259,7 +272,7 @@ class pool_core {
 
   // Moving jobs hides them for a moment, and who looked just then has gone to sleep. So whoever
   // leaves some behind wakes somebody, as if they were new.
-  void keep_mail(worker& w, const mailbox::chain& mail) noexcept {
+  [[gnu::noinline]] void keep_mail(worker& w, const mailbox::chain& mail) noexcept {
     if (mail.n == 0) return;
     w.keep(mail.first, mail.last, mail.n, sleepers_);
     if (mail.n > 1) sleepers_.wake_one();
@@ -274,7 +287,7 @@ class pool_core {
     return taken.first;
   }
 
-  job* from_overflow(worker& w, worker& from) noexcept {
+  [[gnu::noinline]] job* from_overflow(worker& w, worker& from) noexcept {
     const std::size_t half = from.overflow.size() / 2 + 1;
     return first_of(w, from.overflow.take(std::min<std::size_t>(half, run_queue::capacity / 2)));
   }

@@ -78,7 +78,7 @@ void scope_core::wake_if_idle() noexcept {
   if (!idle()) return;
   join_awaiter* j = take_joiners();
   if (j == nullptr) return;
-  const resume_after these;
+  resume_after these;
   while (j != nullptr) {
     join_awaiter* const next = j->next_joiner_;
     j->wait_ended();  // j may be gone

@@ -148,7 +148,7 @@ class batch {
     const chain_scope nothing_held{nullptr};
     std::optional<while_bodies_run> may_block;
     if (here().hands_back != this) may_block.emplace(*this);  // it is when a drain ends by closing
-    const resume_after these;
+    resume_after these;
     while (job* const j = homeless_.pop()) job_access::work_here(*j);  // j may be gone
   }
 

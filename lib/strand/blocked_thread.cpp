@@ -86,7 +86,7 @@ void blocked_thread::run_job() noexcept {
   word_.fetch_and(done, relaxed);  // whoever posts again comes after the job
   const chain_scope nothing_held{nullptr};
   const in_line until_it_waits_again(*this);
-  const trampoline before_it(true);
+  trampoline before_it(true);
   job_access::work_here(j);
 }
 

@@ -79,7 +79,7 @@ section_request::line_entry section_request::wait_for_turn(step to_start, bool b
 void section_request::block_for_turn(blocked_thread& me, step to_start, bool body_may_wait) {
   const auto enter = [&] {
     const blocked_thread::in_line until_it_waits(me);
-    const trampoline before_it(true);
+    trampoline before_it(true);
     block_here(me);
     return wait_for_turn(to_start, body_may_wait);
   };

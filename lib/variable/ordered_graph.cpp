@@ -178,7 +178,7 @@ void ordered_graph::body_ended(ordered_body& body) noexcept {
   const chain_scope nothing_held{nullptr};  // what the body began on ends with it
   delete &body;
   {
-    const resume_after these;
+    resume_after these;
     start_ready(now, &bounce);  // not nested: a chain of bodies takes no stack
   }
   free_skipped(now);

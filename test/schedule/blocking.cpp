@@ -161,7 +161,7 @@ TEST_SUITE("blocking") {
           together({[&] {
                       {
                         const detail::blocked_thread::in_line until_it_waits(g.in_line);
-                        const detail::trampoline before_it(true);
+                        detail::trampoline before_it(true);
                         detail::before_blocking();
                         g.other.wait();
                       }

@@ -43,7 +43,7 @@ class blocking_execution : private execution<Body> {
 
   // Whoever is served here, and has no executor, goes on before this thread may block.
   TURNSTILE_INLINE auto run_if_idle() {
-    const trampoline before_it(true);
+    trampoline before_it(true);
     bool turn_ended = false;  // a thread has no turns
     return base::run_if_idle(here(), turn_ended);
   }

@@ -96,7 +96,7 @@ class [[nodiscard("nothing is written until the result is awaited")]] mirrored_w
 
   // Whoever serves them too: one of the others may block for it.
   static void go_on(mirrored_write* served) noexcept {
-    const resume_after these;
+    resume_after these;
     while (served != nullptr) {
       mirrored_write* const next = served->next_;
       served->wait_ended();  // it may be gone
