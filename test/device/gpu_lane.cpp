@@ -850,7 +850,12 @@ TEST_SUITE("device") {
     stream s(device::cuda(0));
     const event e = s.record();
     std::thread device([] {
-      until([] { return fake::count(fake::call::event_query) > 3; });
+      // Others may have looked, and block now; and what the shutting down adds may come later.
+      until([] {
+        return fake::count(fake::call::event_query) > 3 ||
+               fake::count(fake::call::event_synchronize) > 0;
+      });
+      fake::go_by_itself(true);
       fake::finish_all();
     });
     CHECK(shut_down_devices(std::chrono::nanoseconds::max()).empty());
