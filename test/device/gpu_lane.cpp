@@ -856,7 +856,6 @@ TEST_SUITE("device") {
                fake::count(fake::call::event_synchronize) > 0;
       });
       fake::go_by_itself(true);
-      fake::finish_all();
     });
     CHECK(shut_down_devices(std::chrono::nanoseconds::max()).empty());
     device.join();

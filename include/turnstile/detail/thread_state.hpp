@@ -98,7 +98,7 @@ struct alignas(cache_line) thread_state {
   hold_frame* spare_hold = nullptr;      // of the last guard that ended here: registry/chain.cpp
   spare_frames frames;                   // that this thread has freed
 
-  // Of sections, run on this thread ever; wraps.
+  // Of sections, run on this thread ever, and what counts once more; wraps.
   std::uint32_t bodies() const noexcept {
     return before_keeper + bodies_elsewhere() + kept_bodies();
   }
