@@ -52,8 +52,10 @@ namespace gpu_errors = turnstile::detail::gpu_errors;
 using turnstile::detail::gpu_api;
 
 constexpr int devices = 2;
+constexpr int of_no_device = -1;  // pinned memory
 constexpr int invalid_value = 1;
 constexpr int invalid_handle = 400;
+constexpr int not_while_capturing = 900;  // and the capture is over
 constexpr int strict_capture = 0;
 constexpr int relaxed_capture = 2;
 
@@ -305,6 +307,7 @@ int stream_is_capturing(CUstream_st* s, bool* yes) {
 int stream_get_device(CUstream_st* s, int* device) {
   const locked l(w().lock);
   if (const int e = begin(call::stream_get_device, s->device)) return e;
+  if (s->captured) return not_while_capturing;
   *device = s->device;
   return 0;
 }
@@ -397,7 +400,22 @@ int add_work(call c, CUstream_st* s, std::function<void()> work) {
   return 0;
 }
 
+// Under the lock.
+const allocation* memory_at(const void* p) {
+  const auto at = reinterpret_cast<std::uintptr_t>(p);
+  for (const auto& [begins, a] : w().memory) {
+    const auto first = reinterpret_cast<std::uintptr_t>(begins);
+    if (at >= first && at < first + a.bytes) return &a;
+  }
+  return nullptr;
+}
+
 int memcpy_async(void* to, const void* from, std::size_t bytes, CUstream_st* s) {
+  {
+    const locked l(w().lock);
+    const bool is_known = memory_at(to) != nullptr && memory_at(from) != nullptr;
+    if (bytes != 0 && !is_known && !s->captured) ++w().wrong.pageable;
+  }
   return add_work(call::memcpy_async, s, [=] { std::memmove(to, from, bytes); });
 }
 
@@ -428,6 +446,23 @@ int free_async(void* p, CUstream_st* s) {
   return e;
 }
 
+int host_alloc(void** p, std::size_t bytes) {
+  const locked l(w().lock);
+  if (const int e = begin(call::host_alloc, current)) return e;
+  if (capture_mode != relaxed_capture) ++w().wrong.strict_look;
+  *p = std::malloc(bytes);
+  w().memory[*p] = {of_no_device, bytes, false};
+  return 0;
+}
+
+int host_free(void* p) {
+  const locked l(w().lock);
+  if (const int e = begin(call::host_free, current)) return e;
+  if (!w().memory.contains(p)) return refuse(w().wrong.freed_twice, invalid_value);
+  free_memory(p);
+  return 0;
+}
+
 int launch_host_func(CUstream_st* s, void (*f)(void*), void* with) {
   const locked l(w().lock);
   if (const int e = begin(call::launch_host_func, s->device)) return e;
@@ -443,12 +478,15 @@ int launch_host_func(CUstream_st* s, void (*f)(void*), void* with) {
 int device_of_pointer(const void* p, int* device) {
   const locked l(w().lock);
   if (const int e = begin(call::device_of_pointer, current)) return e;
-  const auto at = reinterpret_cast<std::uintptr_t>(p);
-  *device = -1;
-  for (const auto& [begins, a] : w().memory) {
-    const auto first = reinterpret_cast<std::uintptr_t>(begins);
-    if (at >= first && at < first + a.bytes) *device = a.device;
-  }
+  const allocation* const a = memory_at(p);
+  *device = a == nullptr ? of_no_device : a->device;
+  return 0;
+}
+
+int is_pageable(const void* p, bool* yes) {
+  const locked l(w().lock);
+  if (const int e = begin(call::is_pageable, current)) return e;
+  *yes = memory_at(p) == nullptr;
   return 0;
 }
 
@@ -491,14 +529,20 @@ const char* error_text(int error) {
   return error == 719 ? "unspecified launch failure" : "as the test wants it";
 }
 
-constexpr std::array<std::string_view, calls> names{
-    "driver_get_version", "get_device_count",    "get_device_name",       "set_device",
-    "get_device",         "stream_create",       "stream_destroy",        "stream_query",
-    "stream_synchronize", "stream_is_capturing", "stream_get_device",     "stream_wait_event",
-    "event_create",       "event_destroy",       "event_record",          "event_query",
-    "event_synchronize",  "memcpy_async",        "malloc_async",          "free_async",
-    "launch_host_func",   "device_of_pointer",   "exchange_capture_mode", "peek_at_last_error",
-    "get_last_error"};
+constexpr std::array<std::string_view, calls> names{"driver_get_version", "get_device_count",
+                                                    "get_device_name",    "set_device",
+                                                    "get_device",         "stream_create",
+                                                    "stream_destroy",     "stream_query",
+                                                    "stream_synchronize", "stream_is_capturing",
+                                                    "stream_get_device",  "stream_wait_event",
+                                                    "event_create",       "event_destroy",
+                                                    "event_record",       "event_query",
+                                                    "event_synchronize",  "memcpy_async",
+                                                    "malloc_async",       "free_async",
+                                                    "launch_host_func",   "host_alloc",
+                                                    "host_free",          "device_of_pointer",
+                                                    "is_pageable",        "exchange_capture_mode",
+                                                    "peek_at_last_error", "get_last_error"};
 
 constexpr gpu_api all{
     .runtime_version = 13000,
@@ -523,7 +567,10 @@ constexpr gpu_api all{
     .malloc_async = &malloc_async,
     .free_async = &free_async,
     .launch_host_func = &launch_host_func,
+    .host_alloc = &host_alloc,
+    .host_free = &host_free,
     .device_of_pointer = &device_of_pointer,
+    .is_pageable = &is_pageable,
     .exchange_capture_mode = &exchange_capture_mode,
     .peek_at_last_error = &peek_at_last_error,
     .get_last_error = &get_last_error,
@@ -631,6 +678,11 @@ CUstream_st* new_stream(int device) {
 void begin_capture(CUstream_st* s) {
   const locked l(w().lock);
   s->captured = true;
+}
+
+bool is_destroyed(CUstream_st* s) {
+  const locked l(w().lock);
+  return s->destroyed;
 }
 
 int device_of(CUstream_st* s) {

@@ -35,7 +35,10 @@ enum class call {
   malloc_async,
   free_async,
   launch_host_func,
+  host_alloc,
+  host_free,
   device_of_pointer,
+  is_pageable,
   exchange_capture_mode,
   peek_at_last_error,
   get_last_error,
@@ -55,10 +58,11 @@ struct misuse {
   int used_after_error = 0;  // recorded again after an error of it
   int freed_twice = 0;
   int strict_look = 0;  // a question by a thread that would spoil captures
+  int pageable = 0;     // a copy that would block, or read too early
 
   int all() const {
     return unrecorded + wrong_device + not_current + destroyed_twice + after_destroy +
-           recorded_again + used_after_error + freed_twice + strict_look;
+           recorded_again + used_after_error + freed_twice + strict_look + pageable;
   }
 };
 
@@ -100,6 +104,7 @@ int call_late();
 CUstream_st* new_stream(int device);
 void begin_capture(CUstream_st* s);
 int device_of(CUstream_st* s);
+bool is_destroyed(CUstream_st* s);
 int current_device();
 // What waits in all streams.
 int pending();

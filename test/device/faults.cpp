@@ -86,13 +86,15 @@ task<> enter(heard& all, critical_section& cs, stream& a, stream& b) {
   co_await tries_to_wait(all, std::move(second));
 }
 
-// One round on two streams: a copy, a callable, a buffer, a body, a wait for each other.
+// One round on two streams: copies, a callable, a buffer, a body, a wait for each other.
 task<> round_of(heard& all, critical_section& cs, stream& a, stream& b) {
   const counted frame;
   auto from = std::make_unique<int>(1);
   auto to = std::make_unique<int>(0);
   std::optional<device_buffer<int>> buffer;
   tries(all, [&] { buffer.emplace(a, 16); });
+  if (buffer) tries(all, [&] { a.copy(buffer->data(), from.get(), sizeof(int)); });
+  if (buffer) tries(all, [&] { a.copy(to.get(), buffer->data(), sizeof(int)); });
   tries(all, [&] { a.copy(to.get(), from.get(), sizeof(int)); });
   tries(all, [&] { a.enqueue([it = counted()] {}); });
   event between;
@@ -158,6 +160,7 @@ told told_of(fake::call c) {
     case fake::call::get_last_error:      // nobody, for what was the last error has been told
     case fake::call::stream_destroy:
     case fake::call::event_destroy:
+    case fake::call::host_free:
     case fake::call::device_of_pointer: return told::at_most_once;
     default: return told::once;
   }
@@ -187,7 +190,8 @@ gpus::afterwards left_after(const std::vector<fault>& faults) {
   auto left = gpus::afterwards::nothing_is_left;
   for (const fault& f : faults) {
     if (detail::is_sticky(f.error)) return gpus::afterwards::lost;
-    if (f.call == fake::call::free_async) left = gpus::afterwards::memory_is_left;
+    if (f.call == fake::call::free_async || f.call == fake::call::host_free)
+      left = gpus::afterwards::memory_is_left;
   }
   return left;
 }

@@ -420,8 +420,8 @@ TEST_SUITE("device") {
     const event there = other.record();
     device_buffer<int> kept(s, 4);
     fake::fail(fake::call::memcpy_async, 1, 719);
-    int x = 0;
-    CHECK_THROWS_AS(s.copy(&x, &x, sizeof x), device_error);
+    const auto copies = [&] { s.copy(kept.data(), kept.data(), sizeof(int)); };
+    CHECK_THROWS_AS(copies(), device_error);
     CHECK(heard.seen().size() == 1);
     const auto calls = [] {
       return fake::count(fake::call::set_device, 0) + fake::count(fake::call::stream_create);
@@ -430,7 +430,7 @@ TEST_SUITE("device") {
     const std::string why(device::cuda(0).why_not());
     CHECK(why.find("cudaMemcpyAsync failed: cudaErrorLaunchFailure") != std::string::npos);
     CHECK(message_of([&] { s.record(); }) == "turnstile: " + why);
-    CHECK(message_of([&] { s.copy(&x, &x, sizeof x); }) == "turnstile: " + why);
+    CHECK(message_of(copies) == "turnstile: " + why);
     CHECK(message_of([&] { s.enqueue([] {}); }) == "turnstile: " + why);
     CHECK(message_of([&] { s.wait(there); }) == "turnstile: " + why);
     CHECK(message_of([&] { stream{device::cuda(0)}; }) == "turnstile: " + why);
@@ -551,8 +551,9 @@ TEST_SUITE("device") {
       fake::launch(s.native_handle(), [] {}, 9);
       CHECK(l->end_submission(before).error != nullptr);
     }
+    const device_buffer<int> there(s, 1);
     fake::fail(fake::call::memcpy_async, 1, 9);
-    CHECK_THROWS_AS(s.copy(&s, &s, 1), device_error);
+    CHECK_THROWS_AS(s.copy(there.data(), there.data(), 1), device_error);
     int before = l->begin_submission();
     fake::launch(s.native_handle(), [] {}, 9);
     CHECK(l->end_submission(before).error != nullptr);
@@ -713,13 +714,13 @@ TEST_SUITE("device") {
   }
 
   TEST_CASE("gpu: the end of an adopted stream does not touch what may be gone") {
-    const gpus g;
+    const gpus g(fake::table(), gpus::afterwards::memory_is_left);
     CUstream_st* const handle = fake::new_stream(1);
+    void* there = nullptr;
+    fake::table().malloc_async(&there, sizeof(int), handle);
     {
       stream s = detail::stream_access::on(detail::adopt_gpu_stream(handle));
-      int from = 1;
-      int to = 0;
-      s.copy(&to, &from, sizeof to);
+      s.copy(there, there, sizeof(int));
       see_all_done();
       CHECK(fake::table().stream_destroy(handle) == 0);
       CHECK(fake::count(fake::call::stream_is_capturing) == 1);  // when it was adopted

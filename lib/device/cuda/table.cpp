@@ -44,6 +44,13 @@ int device_of_pointer(const void* p, int* device) {
   return error;
 }
 
+int is_pageable(const void* p, bool* yes) {
+  cudaPointerAttributes found{};
+  const cudaError_t error = cudaPointerGetAttributes(&found, p);
+  if (error == cudaSuccess) *yes = found.type == cudaMemoryTypeUnregistered;
+  return error;
+}
+
 int exchange_capture_mode(int* mode) {
   auto as_enum = static_cast<cudaStreamCaptureMode>(*mode);
   const cudaError_t error = cudaThreadExchangeStreamCaptureMode(&as_enum);
@@ -91,8 +98,13 @@ constexpr gpu_api runtime{
     .launch_host_func = [](CUstream_st* s, void (*f)(void*), void* with) -> int {
       return cudaLaunchHostFunc(s, f, with);
     },
+    .host_alloc = [](void** p, std::size_t bytes) -> int {
+      return cudaHostAlloc(p, bytes, cudaHostAllocPortable);
+    },
+    .host_free = [](void* p) -> int { return cudaFreeHost(p); },
 
     .device_of_pointer = &device_of_pointer,
+    .is_pageable = &is_pageable,
     .exchange_capture_mode = &exchange_capture_mode,
     .peek_at_last_error = []() -> int { return cudaPeekAtLastError(); },
     .get_last_error = []() -> int { return cudaGetLastError(); },

@@ -2,6 +2,10 @@
 
 #include "device/gpu/gpu_call.hpp"
 
+#include <turnstile/detail/threads.hpp>
+
+#include <chrono>
+
 namespace turnstile::detail {
 
 namespace {
@@ -28,7 +32,17 @@ bool gpu_call::is_settled() noexcept {
   return seen != stage::running;
 }
 
-void gpu_call::dispose() noexcept { frees_.post(*this); }
+void gpu_call::call_off() noexcept {
+  while (!is_settled()) sleep_for(std::chrono::microseconds(50));
+}
+
+void gpu_call::dispose() noexcept {
+  if (frees_) {
+    frees_.post(*this);
+  } else {
+    free(*this);
+  }
+}
 
 void gpu_call::free(job& j) noexcept {
   auto& self = static_cast<gpu_call&>(j);
@@ -48,7 +62,7 @@ void gpu_call::keep_for_good() noexcept {
 }
 
 void gpu_call::refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept {
-  if (sure) return;
+  if (sure || !call->is_given_) return;
   gpu_call& it = *call.release();
   if (it.is_settled()) {
     it.work_of_user_.reset();

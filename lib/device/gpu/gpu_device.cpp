@@ -139,6 +139,43 @@ void gpu_device::give_back(gpu_point& p) noexcept {
   --destroying_;
 }
 
+void* gpu_device::unused_block() noexcept {
+  const std::lock_guard locked(lock_);
+  void* const first = unused_blocks_;
+  if (first != nullptr) unused_blocks_ = *static_cast<void**>(first);
+  return first;
+}
+
+void* gpu_device::take_block(gpu_outcome& o) {
+  void* block = unused_block();
+  if (block != nullptr) return block;
+  // In a capture of this thread, or of all threads, asking for memory would end that.
+  int mode = relaxed_capture;
+  const bool is_relaxed = api_.exchange_capture_mode(&mode) == gpu_errors::success;
+  o = {api_.host_alloc(&block, block_bytes), "cudaHostAlloc"};
+  if (is_relaxed) api_.exchange_capture_mode(&mode);
+  return block;
+}
+
+void gpu_device::free_block(void* block) const noexcept {
+  if (over() == nullptr && api_.host_free(block) != gpu_errors::success) forget_last_error();
+}
+
+void gpu_device::give_back_block(void* block) noexcept {
+  {
+    const std::lock_guard locked(lock_);
+    if (!is_retired_) {
+      *static_cast<void**>(block) = std::exchange(unused_blocks_, block);
+      return;
+    }
+  }
+  free_block(block);
+}
+
+void gpu_device::free_blocks() noexcept {
+  while (void* const block = unused_block()) free_block(block);
+}
+
 std::uint32_t gpu_device::add(const std::shared_ptr<gpu_stream>& s) {
   const std::lock_guard locked(lock_);
   if (is_retired_) throw_shut_down();

@@ -29,6 +29,7 @@
 #include <turnstile/device.hpp>
 #include <turnstile/errors.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -93,6 +94,14 @@ class gpu_device {
   gpu_point* take_bare_point();
   void give_back(gpu_point& p) noexcept;
 
+  // Pinned memory that copies of other memory go through, with the device current. Null: `o` failed.
+  static constexpr std::size_t block_bytes = std::size_t{1} << 20;
+  void* take_block(gpu_outcome& o);
+  // Once nothing of the driver's uses it.
+  void give_back_block(void* block) noexcept;
+  // At the end: those that no stream has.
+  void free_blocks() noexcept;
+
   // Throws device_error if there shall be no more.
   std::uint32_t add(const std::shared_ptr<gpu_stream>& s);
   // No more streams; those that there are.
@@ -110,6 +119,8 @@ class gpu_device {
   void lose(gpu_outcome o, const std::string& place);
   gpu_point* unused_or_new();
   void destroy(CUevent_st* e) const noexcept;
+  void* unused_block() noexcept;
+  void free_block(void* block) const noexcept;
   bool is_none(const std::uint32_t& threads) noexcept;
   void wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;
 
@@ -121,6 +132,7 @@ class gpu_device {
   mutex lock_;  // all below
   std::vector<std::unique_ptr<gpu_point>> points_;
   gpu_point* unused_ = nullptr;
+  void* unused_blocks_ = nullptr;  // each begins with the address of the next one
   std::vector<std::weak_ptr<gpu_stream>> streams_;
   std::uint32_t last_number_ = 0;
   std::uint32_t blocked_ = 0;     // threads, on an event

@@ -163,15 +163,17 @@ lane_ref lane_for(gpu_device& d, std::shared_ptr<gpu_stream> s) {
   return lane_ref(new gpu_lane(d.where(), std::move(s)));
 }
 
+[[noreturn]] void raise_adopting(const gpu_api& api, gpu_outcome o) {
+  api.get_last_error();  // it is told
+  throw gpu_error(api, o.code, std::string("adopting a stream: ") + o.call);
+}
+
 int device_of_stream(const gpu_api& api, CUstream_st* s) {
   int index = 0;
   const gpu_outcome o = api.stream_get_device != nullptr
                             ? gpu_outcome{api.stream_get_device(s, &index), "cudaStreamGetDevice"}
                             : gpu_outcome{api.get_device(&index), "cudaGetDevice"};
-  if (o.failed()) {
-    api.get_last_error();  // it is told
-    throw gpu_error(api, o.code, std::string("adopting a stream: ") + o.call);
-  }
+  if (o.failed()) raise_adopting(api, o);
   return index;
 }
 
@@ -191,10 +193,11 @@ void refuse_default_streams(CUstream_st* s) {
   }
 }
 
-void refuse_capture(gpu_device& d, CUstream_st* s) {
+// First of all questions: others end the capture.
+void refuse_capture(const gpu_api& api, CUstream_st* s) {
   bool is_capturing = false;
-  const gpu_outcome o{d.api().stream_is_capturing(s, &is_capturing), "cudaStreamIsCapturing"};
-  if (o.failed()) d.raise(o, d.where().name());
+  const gpu_outcome o{api.stream_is_capturing(s, &is_capturing), "cudaStreamIsCapturing"};
+  if (o.failed()) raise_adopting(api, o);
   if (is_capturing) {
     throw std::invalid_argument(
         "turnstile: a stream that is being captured cannot be adopted: its events are never "
@@ -252,9 +255,9 @@ lane_ref adopt_gpu_stream(CUstream_st* s) {
   refuse_child();
   refuse_after_shutdown();
   const gpu_api* const api = table.load(acquire);
+  if (api != nullptr) refuse_capture(*api, s);
   gpu_device& d = device_in_use(api == nullptr ? 0 : device_of_stream(*api, s));
   d.must_work();
-  refuse_capture(d, s);
   device_of_address.store(&gpu_device_of_pointer, relaxed);
   return lane_for(d, gpu_stream::adopt(d, s));
 }
@@ -298,7 +301,10 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   for (const auto& s : streams) {
     if (!s->finish()) busy.push_back(s->name());
   }
-  for (gpu_device* const d : devices) d->destroy_events(until);
+  for (gpu_device* const d : devices) {
+    d->destroy_events(until);
+    d->free_blocks();
+  }
   return busy;
 }
 

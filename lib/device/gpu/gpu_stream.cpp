@@ -7,6 +7,8 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/thread_pool.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <source_location>
@@ -21,6 +23,16 @@ constexpr int most_calls = 256;  // kept without a point behind them
 void report(std::exception_ptr e, const std::string& place) noexcept {
   report_unobserved(std::move(e), place, std::source_location::current());
 }
+
+// What the driver calls to copy memory of the host.
+struct host_copy final : lane_work {
+  host_copy(void* t, const void* f, std::size_t n) noexcept : to(t), from(f), bytes(n) {}
+  void run() override { std::memcpy(to, from, bytes); }
+
+  void* to;
+  const void* from;
+  const std::size_t bytes;
+};
 
 // Keeps the first; nobody takes the others.
 void add_error(std::exception_ptr& first, std::exception_ptr e, const std::string& place) noexcept {
@@ -84,33 +96,108 @@ void gpu_stream::give(F f) {
   device_.raise(o, name());
 }
 
+// By who has its turn. The driver has `call` then, unless it failed.
+gpu_outcome gpu_stream::launch(std::unique_ptr<gpu_call>& call) {
+  call->note_given();
+  const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
+  if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
+  calls_.add(call.release());
+  is_bare_ = true;
+  return {};
+}
+
+// As give; `f` launches the call, which is refused if that comes to nothing.
+template <class F>
+void gpu_stream::give_with(std::unique_ptr<gpu_call> call, F f) try {
+  give([&] {
+    const gpu_outcome o = f(call);
+    if (calls_.size() >= most_calls) try_to_put_point();
+    return o;
+  });
+  if (call != nullptr) gpu_call::refuse(std::move(call), true);
+} catch (...) {
+  if (call != nullptr) gpu_call::refuse(std::move(call), device_.over() == nullptr);
+  throw;
+}
+
 void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
-  auto call = std::make_unique<gpu_call>(std::move(w), thread_pool::shared());
-  bool is_given = false;
   bool is_capturing = false;
-  try {
-    give([&]() -> gpu_outcome {
-      if (const gpu_outcome o = ask_for_capture(is_capturing); o.failed() || is_capturing) return o;
-      is_given = true;
-      const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
-      if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
-      calls_.add(call.release());
-      is_bare_ = true;
-      if (calls_.size() >= most_calls) try_to_put_point();
-      return {};
-    });
-    if (is_capturing) refuse_capture();
-  } catch (...) {
-    if (call != nullptr) gpu_call::refuse(std::move(call), !is_given || device_.over() == nullptr);
-    throw;
+  give_with(std::make_unique<gpu_call>(std::move(w), thread_pool::shared()), [&](auto& call) {
+    const gpu_outcome o = ask_for_capture(is_capturing);
+    return o.failed() || is_capturing ? o : launch(call);
+  });
+  if (is_capturing) refuse_capture();
+}
+
+struct gpu_stream::copy_ends {
+  bool from_pageable = false;
+  bool to_pageable = false;
+};
+
+// A capture gets what it would get without the library: what copies through a block is called once.
+gpu_outcome gpu_stream::ask_for_ends(copy_ends& ends, const void* to,
+                                     const void* from) const noexcept {
+  gpu_outcome o{device_.api().is_pageable(from, &ends.from_pageable), "cudaPointerGetAttributes"};
+  if (!o.failed()) {
+    o = {device_.api().is_pageable(to, &ends.to_pageable), "cudaPointerGetAttributes"};
   }
+  if (o.failed() || (!ends.from_pageable && !ends.to_pageable)) return o;
+  bool is_capturing = false;
+  o = ask_for_capture(is_capturing);
+  if (is_capturing) ends = {};
+  return o;
+}
+
+gpu_outcome gpu_stream::give_copy(void* to, const void* from, std::size_t bytes) {
+  is_bare_ = true;
+  return {device_.api().memcpy_async(to, from, bytes, native()), "cudaMemcpyAsync"};
 }
 
 void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
+  copy_ends ends;
   give([&]() -> gpu_outcome {
-    is_bare_ = true;
-    return {device_.api().memcpy_async(to, from, bytes, native()), "cudaMemcpyAsync"};
+    const gpu_outcome o = bytes == 0 ? gpu_outcome{} : ask_for_ends(ends, to, from);
+    if (o.failed() || ends.from_pageable || ends.to_pageable) return o;
+    return give_copy(to, from, bytes);
   });
+  if (ends.from_pageable && ends.to_pageable) {
+    enqueue(std::make_unique<host_copy>(to, from, bytes));
+  } else if (ends.from_pageable || ends.to_pageable) {
+    copy_through_block(to, from, bytes, ends);
+  }
+}
+
+// One piece after the other through the stream's one block: whoever fills it or empties it comes in
+// the stream's order, too.
+void gpu_stream::copy_through_block(void* to, const void* from, std::size_t bytes,
+                                    const copy_ends& ends) {
+  for (std::size_t done = 0; done != bytes;) {
+    const std::size_t n = std::min(bytes - done, gpu_device::block_bytes);
+    void* const piece_to = static_cast<std::byte*>(to) + done;
+    const void* const piece_from = static_cast<const std::byte*>(from) + done;
+    auto work = std::make_unique<host_copy>(piece_to, piece_from, n);
+    host_copy& on_host = *work;
+    give_with(std::make_unique<gpu_call>(std::move(work), executor_ref()), [&](auto& call) {
+      gpu_outcome o;
+      if (block_ == nullptr) block_ = device_.take_block(o);
+      if (o.failed()) return o;
+      gpu_call& it = *call;
+      if (ends.from_pageable) {
+        on_host.to = block_;
+        o = launch(call);
+        if (!o.failed()) o = give_copy(piece_to, block_, n);
+      } else {
+        on_host.from = block_;
+        o = give_copy(block_, piece_from, n);
+        if (!o.failed()) o = launch(call);
+      }
+      // Whoever hears of it may end the memory.
+      if (o.failed() && done != 0) device_.api().stream_synchronize(native());
+      if (o.failed()) it.call_off();
+      return o;
+    });
+    done += n;
+  }
 }
 
 void* gpu_stream::allocate(std::size_t bytes) {
@@ -319,12 +406,15 @@ bool gpu_stream::is_watched() const noexcept {
 bool gpu_stream::finish() noexcept {
   if (end_by_fork() != nullptr) return true;  // as above
   CUstream_st* s = nullptr;
+  void* block = nullptr;
   {
     const std::lock_guard turn(order_);
     const std::lock_guard locked(list_lock_);
     if (!points_.empty() || submissions_ != 0) return false;
     s = native_.exchange(nullptr, relaxed);
+    block = std::exchange(block_, nullptr);
   }
+  if (block != nullptr) device_.give_back_block(block);
   if (s != nullptr && !is_adopted_ && device_.over() == nullptr) device_.api().stream_destroy(s);
   return true;
 }

@@ -78,6 +78,13 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   template <class F>
   void give(F f);
+  template <class F>
+  void give_with(std::unique_ptr<gpu_call> call, F f);
+  gpu_outcome launch(std::unique_ptr<gpu_call>& call);
+  gpu_outcome give_copy(void* to, const void* from, std::size_t bytes);
+  struct copy_ends;
+  gpu_outcome ask_for_ends(copy_ends& ends, const void* to, const void* from) const noexcept;
+  void copy_through_block(void* to, const void* from, std::size_t bytes, const copy_ends& ends);
   void must_be_open() const;
   gpu_outcome ask_for_capture(bool& yes) const noexcept;
   void refuse_capture() const;
@@ -109,8 +116,9 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   mutex order_;  // who gives work
   gpu_calls calls_;
   std::exception_ptr owed_;
-  bool is_bare_ = false;           // something was given behind the last point
-  int submissions_ = 0;            // bodies that give work by themselves
+  void* block_ = nullptr;  // of the device's: copies of pageable memory, one after the other
+  bool is_bare_ = false;   // something was given behind the last point
+  int submissions_ = 0;    // bodies that give work by themselves
   atomic<bool> is_closed_{false};  // changes under order_
 
   mutable mutex list_lock_;

@@ -1,0 +1,170 @@
+// pageable_copies.cpp - copies from and to memory of the host that no driver has pinned.
+//
+// Told to copy such memory CUDA reads it at once, whatever the stream has to do before, and blocks
+// the thread until it has written it. Streams of ours do neither: the fake GPU counts such a copy
+// as misuse.
+
+#include "device/fake_gpu.hpp"
+#include "device/gpus.hpp"
+
+#include <turnstile/turnstile.hpp>
+
+#include <cstddef>
+#include <doctest/doctest.h>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+using namespace turnstile;
+using device_tests::gpus;
+using device_tests::until;
+
+namespace {
+
+// More than goes through a block of 1 MiB at once, and no multiple of it.
+constexpr std::size_t many = 1'000'003;
+constexpr std::size_t many_bytes = many * sizeof(int);
+constexpr int pieces = 4;
+
+std::vector<int> counted_from(int first) {
+  std::vector<int> numbers(many);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+int copies() { return fake::count(fake::call::memcpy_async); }
+int host_functions() { return fake::count(fake::call::launch_host_func); }
+
+task<> wait_for(stream& s) { co_await s.completion(); }
+
+}  // namespace
+
+TEST_SUITE("device") {
+  TEST_CASE("pageable: nothing is read or written before its turn") {
+    const gpus g;
+    stream s(device::cuda(0));
+    device_buffer<int> there(s, 1);
+    int from = 1;
+    int to = 0;
+    s.enqueue([&from] { from = 2; });
+    s.copy(there.data(), &from, sizeof from);
+    s.copy(&to, there.data(), sizeof to);
+    s.enqueue([&to] { to *= 10; });
+    CHECK(from == 1);
+    CHECK(to == 0);
+    fake::go_by_itself(true);
+    sync_wait(wait_for(s));
+    CHECK(to == 20);
+  }
+
+  TEST_CASE("pageable: from the host to the host, too") {
+    const gpus g;
+    stream s(device::cuda(0));
+    int from = 1;
+    int to = 0;
+    s.enqueue([&from] { from = 2; });
+    s.copy(&to, &from, sizeof from);
+    CHECK(to == 0);
+    fake::go_by_itself(true);
+    sync_wait(wait_for(s));
+    CHECK(to == 2);
+    CHECK(copies() == 0);
+  }
+
+  TEST_CASE("pageable: more than goes through a block at once, there and back") {
+    const gpus g;
+    fake::go_by_itself(true);
+    stream s(device::cuda(0));
+    device_buffer<int> there(s, many);
+    std::vector<int> before = counted_from(1);
+    std::vector<int> after(many);
+    std::vector<int> again(many);
+    s.copy(there.data(), before.data(), many_bytes);
+    s.copy(after.data(), there.data(), many_bytes);
+    s.enqueue([&before] { std::iota(before.begin(), before.end(), 2); });
+    s.copy(there.data(), before.data(), many_bytes);
+    s.copy(again.data(), there.data(), many_bytes);
+    sync_wait(wait_for(s));
+    CHECK(after == counted_from(1));
+    CHECK(again == counted_from(2));
+    CHECK(copies() == 4 * pieces);
+    CHECK(fake::count(fake::call::host_alloc) == 1);
+  }
+
+  TEST_CASE("pageable: a block is used by one stream after the other") {
+    const gpus g;
+    fake::go_by_itself(true);
+    for (int i = 0; i != 3; ++i) {
+      CUstream_st* native = nullptr;
+      {
+        stream s(device::cuda(0));
+        native = s.native_handle();
+        device_buffer<int> there(s, 1);
+        int to = 0;
+        s.copy(there.data(), &i, sizeof i);
+        s.copy(&to, there.data(), sizeof to);
+        sync_wait(wait_for(s));
+        CHECK(to == i);
+      }
+      until([native] { return fake::is_destroyed(native); });
+    }
+    CHECK(fake::count(fake::call::host_alloc) == 1);
+  }
+
+  TEST_CASE("pageable: memory that is pinned, or a device's, is left to the driver") {
+    const gpus g;
+    fake::go_by_itself(true);
+    stream s(device::cuda(0));
+    device_buffer<int> a(s, 4), b(s, 4);
+    s.copy(a.data(), b.data(), 16);
+    s.copy(b.data(), a.data(), 0);
+    CHECK(copies() == 2);
+    CHECK(host_functions() == 0);
+    sync_wait(wait_for(s));
+  }
+
+  TEST_CASE("pageable: a capture gets what it would get without the library") {
+    const gpus g(fake::table(), gpus::afterwards::memory_is_left);
+    stream s(device::cuda(0));
+    device_buffer<int> there(s, 1);
+    const int from = 1;
+    fake::begin_capture(s.native_handle());
+    s.copy(there.data(), &from, sizeof from);
+    CHECK(copies() == 1);
+    CHECK(host_functions() == 0);
+  }
+
+  TEST_CASE("pageable: after a copy that failed nothing uses the memory any more") {
+    for (const fake::call c :
+         {fake::call::memcpy_async, fake::call::launch_host_func, fake::call::host_alloc,
+          fake::call::is_pageable, fake::call::stream_is_capturing}) {
+      for (const bool is_to_device : {true, false}) {
+        for (int k = 1; k <= pieces; ++k) {
+          CAPTURE(fake::name(c));
+          CAPTURE(is_to_device);
+          CAPTURE(k);
+          const gpus g;
+          stream s(device::cuda(0));
+          device_buffer<int> there(s, many);
+          auto here = std::make_unique<std::vector<int>>(many);
+          fake::go_by_itself(true);
+          fake::fail(c, k, 2);
+          bool failed = false;
+          try {
+            if (is_to_device) {
+              s.copy(there.data(), here->data(), many_bytes);
+            } else {
+              s.copy(here->data(), there.data(), many_bytes);
+            }
+          } catch (const device_error& e) {
+            failed = true;
+            CHECK_FALSE(e.lost());
+            here.reset();  // what would use it now is for the address sanitizer to see
+          }
+          CHECK(failed == (fake::count(c) >= k));
+          sync_wait(wait_for(s));
+        }
+      }
+    }
+  }
+}
