@@ -35,7 +35,7 @@ class client {
 
 template <class Contender>
 void ask() {
-  for (const std::size_t threads : {1, 2, 4, 8}) {
+  for (const std::size_t threads : thread_counts()) {
     for (const std::size_t clients : clients_on<Contender>(threads, {1, 2, 64, 1024})) {
       add_case<Contender, client>("counter", {threads, clients, threads});
     }

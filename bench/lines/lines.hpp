@@ -96,9 +96,8 @@ bool ask() {
   for (const length body : {length::line_1, length::lines_8, length::lines_64}) {
     ask_on<Contender, touched_lines>(2, body);
   }
-  for (const std::size_t threads : {4, 8})
-    ask_on<Contender, touched_lines>(threads, length::lines_8);
-  for (const std::size_t threads : {2, 4, 8}) {
+  for (const std::size_t threads : several_threads()) {
+    if (threads != 2) ask_on<Contender, touched_lines>(threads, length::lines_8);
     ask_on<Contender, worked_lines>(threads, length::lines_8_ns_100);
   }
   return true;

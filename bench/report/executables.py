@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 NAMES = ("bench_field", "bench_turnstile", "bench_turnstile_inbox", "bench_turnstile_cycle",
-         "bench_variable", "bench_device", "bench_tasks")
+         "bench_variable", "bench_device", "bench_gpu", "bench_tasks")
 
 # A round of one executable takes half a minute at most; a hang must not be waited for for ever.
 LONGEST_ROUND_S = 600

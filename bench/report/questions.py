@@ -177,6 +177,23 @@ VIEWS = (
          "that is also the stream's; completions are told, or found by looking. Compared with a hop "
          "through the pool's queue.",
          rows=(), unit="ns per await", beside=("thread_pool_hop",)),
+    View("gpu_pipelining", "Pipelining on a GPU",
+         "Bodies that launch one kernel each on one stream; a kernel takes no time, 5, 20 or 100 us. Ours: 64 "
+         "coroutines on two threads; the section is handed on when a body has launched, or when its kernel is "
+         "complete. std::mutex: 8 threads, which wait outside for an event of their own, or keep the mutex until "
+         "their kernel is complete. The limit: one thread launches all and waits once.",
+         panels=("W",), rows=(), unit="ns per launch"),
+    View("gpu_pipelining", "Pipelining on a GPU, processor time",
+         "The same runs: what all threads of the process used for a launch.",
+         panels=("W",), rows=(), marks=(Mark("processor_ns", "", "o"),), unit="ns of processor time", ratios=False),
+    View("gpu_completion", "Waiting for a kernel",
+         "One client launches a kernel that takes no time, 5, 20 or 100 us, and waits for it: a coroutine that "
+         "awaits the stream, one that a host function of CUDA's sends home, a thread in cudaStreamSynchronize, a "
+         "thread that sleeps until an event is reached. The limit: no wait but the last.",
+         panels=("W",), rows=(), unit="ns per launch", beside=("stream_synchronize",)),
+    View("gpu_completion", "Waiting for a kernel, processor time",
+         "The same runs: what all threads of the process used for a launch.",
+         panels=("W",), rows=(), marks=(Mark("processor_ns", "", "o"),), unit="ns of processor time", ratios=False),
     View("revocation", "Revocation",
          "One thread had the section to itself and works by itself for 10 ms; another one asks: the time "
          "until it goes on. Ours stays with the first thread meanwhile, and is taken from it.",

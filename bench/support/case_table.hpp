@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct bench_case {
 
 // Filled while the program starts, by the contenders' files.
 std::vector<bench_case>& cases();
+
+// What cannot be measured on this machine, and why; filled beside the cases.
+std::string& left_out_here();
 
 // What is compared with one another runs one after the other, so that a machine that becomes slow
 // or fast touches both sides of a ratio.

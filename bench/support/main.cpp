@@ -27,13 +27,20 @@ constexpr std::string_view build = "release";
 constexpr std::string_view build = "not a release build: its times mean nothing";
 #endif
 
+// What was not there when this was built, and what is not there now.
+std::string left_out() {
+  std::string all = BENCH_LEFT_OUT;
+  if (!all.empty() && !bench::left_out_here().empty()) all += "; ";
+  return all + bench::left_out_here();
+}
+
 // What a reader of the numbers must know, also printed by `--context` alone.
 std::map<std::string, std::string> context() {
   return {
       {"build", std::string(build)},
       {"compiler", std::string(compiler)},
       {"cores", std::to_string(std::thread::hardware_concurrency())},
-      {"left_out", BENCH_LEFT_OUT},
+      {"left_out", left_out()},
       {"line_round_trip_ns", std::to_string(bench::line_round_trip().count())},
       {"round_ms", std::to_string(bench::round_milliseconds())},
       {"step_ns", std::to_string(bench::step_nanoseconds())},

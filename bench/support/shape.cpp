@@ -2,7 +2,9 @@
 
 #include "support/work.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <thread>
 
 namespace bench {
 namespace {
@@ -43,6 +45,19 @@ std::string letters_of(const shape& s) {
   if (s.choose != choice::only) letters.append("/C:").append(name_of(s.choose));
   if (s.capacity != 0) letters.append("/K:").append(std::to_string(s.capacity));
   return letters;
+}
+
+std::vector<std::size_t> thread_counts() {
+  std::vector<std::size_t> counts{1};
+  const std::size_t cores = std::thread::hardware_concurrency();
+  for (std::size_t n = 2; n <= std::max<std::size_t>(cores, 8); n *= 2) counts.push_back(n);
+  return counts;
+}
+
+std::vector<std::size_t> several_threads() {
+  std::vector<std::size_t> counts = thread_counts();
+  counts.erase(counts.begin());
+  return counts;
 }
 
 std::uint64_t steps_of(length l) {

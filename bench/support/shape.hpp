@@ -47,6 +47,11 @@ std::uint64_t steps_of(length);
 // How many cache lines are written; 0: it is no such length.
 std::size_t lines_of(length);
 
+// 1, 2, 4 and 8 threads, however few cores there are, and from there on doubled up to their number.
+std::vector<std::size_t> thread_counts();
+// The same from 2 on.
+std::vector<std::size_t> several_threads();
+
 // On plain threads every client is a thread; elsewhere each number of clients is a case.
 template <class Contender>
 std::vector<std::size_t> clients_on(std::size_t threads,

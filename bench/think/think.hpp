@@ -49,7 +49,7 @@ class alignas(64) client {
 template <class Contender>
 void ask() {
   for (const length body : {length::none, length::ns_250}) {
-    for (const std::size_t threads : {1, 2, 4, 8}) {
+    for (const std::size_t threads : thread_counts()) {
       for (const std::size_t clients : clients_on<Contender>(threads, {64, 1024})) {
         add_case<Contender, client>("think", {threads, clients, threads, body, length::ns_215});
       }
