@@ -29,11 +29,11 @@ struct gpu_api {
   int (*stream_get_device)(CUstream_st* s, int* device);  // null where the runtime has none
   int (*stream_wait_event)(CUstream_st* s, CUevent_st* e);
 
-  int (*event_create)(CUevent_st** e);  // without times, and blocking in event_synchronize
+  int (*event_create)(CUevent_st** e);  // without times
   int (*event_destroy)(CUevent_st* e);
   int (*event_record)(CUevent_st* e, CUstream_st* s);
   int (*event_query)(CUevent_st* e);
-  int (*event_synchronize)(CUevent_st* e);
+  int (*event_synchronize)(CUevent_st* e);  // the thread sleeps
 
   int (*memcpy_async)(void* to, const void* from, std::size_t bytes, CUstream_st* s);
   int (*malloc_async)(void** p, std::size_t bytes, CUstream_st* s);

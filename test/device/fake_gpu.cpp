@@ -54,6 +54,7 @@ using turnstile::detail::gpu_api;
 constexpr int devices = 2;
 constexpr int of_no_device = -1;  // pinned memory
 constexpr int invalid_value = 1;
+constexpr std::size_t most_at_once = std::size_t{64} << 10;  // of a copy, by the driver itself
 constexpr int invalid_handle = 400;
 constexpr int not_while_capturing = 900;  // and the capture is over
 constexpr int strict_capture = 0;
@@ -414,7 +415,8 @@ int memcpy_async(void* to, const void* from, std::size_t bytes, CUstream_st* s) 
   {
     const locked l(w().lock);
     const bool is_known = memory_at(to) != nullptr && memory_at(from) != nullptr;
-    if (bytes != 0 && !is_known && !s->captured) ++w().wrong.pageable;
+    const bool waits = !is_idle(*s) || bytes > most_at_once;
+    if (bytes != 0 && !is_known && !s->captured && waits) ++w().wrong.pageable;
   }
   return add_work(call::memcpy_async, s, [=] { std::memmove(to, from, bytes); });
 }

@@ -293,7 +293,8 @@ TEST_SUITE("device") {
         CAPTURE(error);
         const outcome o =
             run_with({{fake::call::event_query, k, 400}, {fake::call::stream_query, 1, error}});
-        CHECK(o.errors + o.unobserved <= 1);
+        // A copy asks the stream, too, and says what came of it.
+        CHECK(o.errors + o.unobserved <= 2);
         CHECK(o.losses <= 1);
       }
     }

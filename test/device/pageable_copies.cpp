@@ -99,16 +99,30 @@ TEST_SUITE("device") {
       {
         stream s(device::cuda(0));
         native = s.native_handle();
-        device_buffer<int> there(s, 1);
-        int to = 0;
-        s.copy(there.data(), &i, sizeof i);
-        s.copy(&to, there.data(), sizeof to);
+        device_buffer<int> there(s, many);
+        const std::vector<int> from = counted_from(i);
+        std::vector<int> to(many);
+        s.copy(there.data(), from.data(), many_bytes);
+        s.copy(to.data(), there.data(), many_bytes);
         sync_wait(wait_for(s));
-        CHECK(to == i);
+        CHECK(to == from);
       }
       until([native] { return fake::is_destroyed(native); });
     }
     CHECK(fake::count(fake::call::host_alloc) == 1);
+  }
+
+  TEST_CASE("pageable: a short copy in a stream that has nothing to do is left to the driver") {
+    const gpus g;
+    fake::go_by_itself(true);
+    stream s(device::cuda(0));
+    device_buffer<int> there(s, 1);
+    sync_wait(wait_for(s));
+    const int from = 1;
+    s.copy(there.data(), &from, sizeof from);
+    CHECK(copies() == 1);
+    CHECK(host_functions() == 0);
+    sync_wait(wait_for(s));
   }
 
   TEST_CASE("pageable: memory that is pinned, or a device's, is left to the driver") {

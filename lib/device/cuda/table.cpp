@@ -37,6 +37,39 @@ int stream_get_device(CUstream_st* s, int* device) { return cudaStreamGetDevice(
 constexpr int (*stream_get_device)(CUstream_st*, int*) = nullptr;
 #endif
 
+// A stream and an event that end with the scope.
+class bedside {
+ public:
+  bedside() {
+    error_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    if (error_ != cudaSuccess) return;
+    error_ = cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming | cudaEventBlockingSync);
+  }
+  ~bedside() {
+    if (reached_ != nullptr) cudaEventDestroy(reached_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  bedside(const bedside&) = delete;
+  bedside& operator=(const bedside&) = delete;
+
+  int sleep_until(CUevent_st* e) {
+    if (error_ == cudaSuccess) error_ = cudaStreamWaitEvent(stream_, e, cudaEventWaitDefault);
+    if (error_ == cudaSuccess) error_ = cudaEventRecord(reached_, stream_);
+    if (error_ == cudaSuccess) error_ = cudaEventSynchronize(reached_);
+    return error_;
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t reached_ = nullptr;
+  cudaError_t error_ = cudaSuccess;
+};
+
+// A thread sleeps only for an event that was made for that, and of those no more than 28 to 56 can
+// be recorded ahead before the driver blocks whoever records the next one (H200, driver 580). So
+// there is one at a time, for a thread that is about to sleep for long.
+int event_synchronize(CUevent_st* e) { return bedside().sleep_until(e); }
+
 int device_of_pointer(const void* p, int* device) {
   cudaPointerAttributes found{};
   const cudaError_t error = cudaPointerGetAttributes(&found, p);
@@ -81,12 +114,12 @@ constexpr gpu_api runtime{
     },
 
     .event_create = [](CUevent_st** e) -> int {
-      return cudaEventCreateWithFlags(e, cudaEventDisableTiming | cudaEventBlockingSync);
+      return cudaEventCreateWithFlags(e, cudaEventDisableTiming);
     },
     .event_destroy = [](CUevent_st* e) -> int { return cudaEventDestroy(e); },
     .event_record = [](CUevent_st* e, CUstream_st* s) -> int { return cudaEventRecord(e, s); },
     .event_query = [](CUevent_st* e) -> int { return cudaEventQuery(e); },
-    .event_synchronize = [](CUevent_st* e) -> int { return cudaEventSynchronize(e); },
+    .event_synchronize = &event_synchronize,
 
     .memcpy_async = [](void* to, const void* from, std::size_t bytes, CUstream_st* s) -> int {
       return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s);

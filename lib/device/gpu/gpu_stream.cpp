@@ -19,6 +19,8 @@ namespace turnstile::detail {
 namespace {
 
 constexpr int most_calls = 256;  // kept without a point behind them
+// Takes the driver about as long as the call, and a host function 40 us (bench/device).
+constexpr std::size_t short_copy = std::size_t{64} << 10;
 
 void report(std::exception_ptr e, const std::string& place) noexcept {
   report_unobserved(std::move(e), place, std::source_location::current());
@@ -132,6 +134,8 @@ void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
 struct gpu_stream::copy_ends {
   bool from_pageable = false;
   bool to_pageable = false;
+
+  bool are_pageable() const noexcept { return from_pageable || to_pageable; }
 };
 
 // A capture gets what it would get without the library: what copies through a block is called once.
@@ -141,11 +145,19 @@ gpu_outcome gpu_stream::ask_for_ends(copy_ends& ends, const void* to,
   if (!o.failed()) {
     o = {device_.api().is_pageable(to, &ends.to_pageable), "cudaPointerGetAttributes"};
   }
-  if (o.failed() || (!ends.from_pageable && !ends.to_pageable)) return o;
+  if (o.failed() || !ends.are_pageable()) return o;
   bool is_capturing = false;
   o = ask_for_capture(is_capturing);
   if (is_capturing) ends = {};
   return o;
+}
+
+// Then a copy is done at once, and whoever might write its source has done so.
+gpu_outcome gpu_stream::ask_for_idleness(bool& yes) const noexcept {
+  device_.prepare_to_look();
+  const gpu_outcome o{device_.answer(device_.api().stream_query(native())), "cudaStreamQuery"};
+  yes = !o.failed();
+  return o.code == gpu_errors::not_ready ? gpu_outcome{} : o;
 }
 
 gpu_outcome gpu_stream::give_copy(void* to, const void* from, std::size_t bytes) {
@@ -156,13 +168,15 @@ gpu_outcome gpu_stream::give_copy(void* to, const void* from, std::size_t bytes)
 void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
   copy_ends ends;
   give([&]() -> gpu_outcome {
-    const gpu_outcome o = bytes == 0 ? gpu_outcome{} : ask_for_ends(ends, to, from);
-    if (o.failed() || ends.from_pageable || ends.to_pageable) return o;
-    return give_copy(to, from, bytes);
+    gpu_outcome o = bytes == 0 ? gpu_outcome{} : ask_for_ends(ends, to, from);
+    bool is_idle = false;
+    if (!o.failed() && ends.are_pageable() && bytes <= short_copy) o = ask_for_idleness(is_idle);
+    if (is_idle) ends = {};
+    return o.failed() || ends.are_pageable() ? o : give_copy(to, from, bytes);
   });
   if (ends.from_pageable && ends.to_pageable) {
     enqueue(std::make_unique<host_copy>(to, from, bytes));
-  } else if (ends.from_pageable || ends.to_pageable) {
+  } else if (ends.are_pageable()) {
     copy_through_block(to, from, bytes, ends);
   }
 }

@@ -81,6 +81,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   template <class F>
   void give_with(std::unique_ptr<gpu_call> call, F f);
   gpu_outcome launch(std::unique_ptr<gpu_call>& call);
+  gpu_outcome ask_for_idleness(bool& yes) const noexcept;
   gpu_outcome give_copy(void* to, const void* from, std::size_t bytes);
   struct copy_ends;
   gpu_outcome ask_for_ends(copy_ends& ends, const void* to, const void* from) const noexcept;

@@ -12,5 +12,6 @@ cudaError_t launch_take_number(int* next, int* mine, unsigned nanoseconds, cudaS
 // Writes where nothing is, after which the GPU is of no use to the process any more.
 cudaError_t launch_stray_write(cudaStream_t s);
 
-// More threads in a block than there can be, which CUDA refuses.
+// More threads in a block than there can be, which CUDA refuses; with which error depends on its
+// version.
 cudaError_t launch_too_wide(cudaStream_t s);
