@@ -17,7 +17,7 @@
 // Who does nothing but serve cannot be judged at all. So a thread takes itself for brisk now and
 // then, for as long as it takes to bring a thousand coroutines over and to run each of them once
 // there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what
-// it has; the more often in vain, the longer until it tries again. Whoever was brisk in two looks
+// it has, and by whether the pool runs more bodies so (gathering.hpp); the more often in vain, the longer until it tries again. Whoever was brisk in two looks
 // in a row may try soon: one alone says little, for where lines are far a thread looks brisk now
 // and then, and each of those put off the trial that would have ended it.
 #pragma once
@@ -54,6 +54,10 @@ class turn_to_try {
     const std::int64_t mine = end.time_since_epoch().count();
     return until <= now.time_since_epoch().count() &&
            until_ns_.compare_exchange_strong(until, mine, relaxed, relaxed);
+  }
+  // By who has it.
+  void keep(steady_clock::time_point end) noexcept {
+    until_ns_.store(end.time_since_epoch().count(), relaxed);
   }
 
  private:
@@ -118,6 +122,14 @@ class pace {
     pause_ = std::min(2 * pause_, longest_pause);
   }
   steady_clock::time_point trial_ends() const noexcept { return trial_ends_; }
+  // The trial was worth while, and goes on; or not.
+  void try_until(steady_clock::time_point end) noexcept { trial_ends_ = end; }
+  // It was, and is over: the next one does not wait long.
+  void try_soon(steady_clock::time_point now) noexcept {
+    trial_ends_ = now;
+    next_trial_ = now + shortest_pause;
+    pause_ = shortest_pause;
+  }
 
   // For what takes less time than a look at the clock: as it was up to 15 times ago, however long
   // that is.
@@ -145,5 +157,8 @@ class pace {
   bool brisk_ = false;
   bool may_try_ = false;
 };
+
+// This thread's, by which it judges itself. Defined in lib/strand/section_core.cpp, whose drains look.
+extern constinit thread_local pace this_pace;
 
 }  // namespace turnstile::detail

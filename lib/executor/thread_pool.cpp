@@ -258,8 +258,34 @@ class pool_core {
   bool looks_at_others(worker& w, std::uint32_t bodies) noexcept {
     if (!w.looks.comes(w.tick.load(relaxed), bodies)) return false;
     w.turn.watch();
+    gather(w, bodies);
     even_out(w, workers_, w.looks.last(), sleepers_);
     return true;
+  }
+
+  std::uint32_t bodies_of_all() const noexcept {
+    std::uint32_t sum = 0;
+    for (const worker& each : workers_) sum += each.bodies.load(relaxed);
+    return sum;
+  }
+
+  // Goes on with this thread's trial to be brisk as long as the pool runs more bodies so.
+  void gather(worker& w, std::uint32_t bodies) noexcept {
+    thread_state& t = here();
+    const auto now = w.looks.last();
+    const bool tries = t.tries_until_ns > now.time_since_epoch().count();
+    switch (w.gathers.look({tries, w.tick.load(relaxed), bodies, now},
+                           [this] { return bodies_of_all(); })) {
+      case gathering::verdict::nothing: return;
+      case gathering::verdict::go_on:
+        this_pace.try_until(now + pace::trial);
+        turn_to_try_.keep(now + pace::trial);
+        break;
+      case gathering::verdict::no_more: this_pace.try_until(now); break;
+      case gathering::verdict::is_spent: this_pace.try_soon(now); break;
+    }
+    t.tries_until_ns = this_pace.trial_ends().time_since_epoch().count();
+    w.note_work(t);
   }
 
   // Other than a fork. One piece of mail that is kept runs now, or something that all could see

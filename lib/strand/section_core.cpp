@@ -16,9 +16,9 @@
 
 namespace turnstile::detail {
 
-namespace {
-
 constinit thread_local pace this_pace;
+
+namespace {
 
 executor_ref home_of(const request& who) noexcept {
   const submission* const s = submission::of(who);
