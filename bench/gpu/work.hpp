@@ -70,7 +70,7 @@ class work {
   std::size_t turns() const noexcept { return turns_; }
   std::size_t operations() const noexcept { return clients_ * turns_; }
 
-  // By one at a time. The result is to be given to `take` when that kernel is complete.
+  // By one at a time. The result is to be given to `is_there` when that kernel is complete.
   std::size_t launch(cudaStream_t s) {
     const std::size_t mine = launched_++;
     turnstile::check(launch_answer(value_, answers_ + mine, kernel_, s));

@@ -415,6 +415,7 @@ int memcpy_async(void* to, const void* from, std::size_t bytes, CUstream_st* s) 
   {
     const locked l(w().lock);
     const bool is_known = memory_at(to) != nullptr && memory_at(from) != nullptr;
+    if (bytes != 0 && (to == nullptr || from == nullptr)) return invalid_value;
     const bool waits = !is_idle(*s) || bytes > most_at_once;
     if (bytes != 0 && !is_known && !s->captured && waits) ++w().wrong.pageable;
   }

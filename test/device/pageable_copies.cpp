@@ -137,6 +137,18 @@ TEST_SUITE("device") {
     sync_wait(wait_for(s));
   }
 
+  TEST_CASE("pageable: what is nowhere is refused by the driver") {
+    const gpus g;
+    fake::go_by_itself(true);
+    stream s(device::cuda(0));
+    device_buffer<int> there(s, 1);
+    int here = 1;
+    CHECK_THROWS_AS(s.copy(there.data(), nullptr, sizeof here), device_error);
+    CHECK_THROWS_AS(s.copy(nullptr, there.data(), sizeof here), device_error);
+    CHECK_THROWS_AS(s.copy(&here, nullptr, 1 << 20), device_error);
+    sync_wait(wait_for(s));
+  }
+
   TEST_CASE("pageable: a capture gets what it would get without the library") {
     const gpus g(fake::table(), gpus::afterwards::memory_is_left);
     stream s(device::cuda(0));

@@ -37,22 +37,22 @@ int stream_get_device(CUstream_st* s, int* device) { return cudaStreamGetDevice(
 constexpr int (*stream_get_device)(CUstream_st*, int*) = nullptr;
 #endif
 
-// A stream and an event that end with the scope.
-class bedside {
+// In a stream of its own, which ends with the scope.
+class blocking_wait {
  public:
-  bedside() {
+  blocking_wait() {
     error_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
     if (error_ != cudaSuccess) return;
     error_ = cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming | cudaEventBlockingSync);
   }
-  ~bedside() {
+  ~blocking_wait() {
     if (reached_ != nullptr) cudaEventDestroy(reached_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
-  bedside(const bedside&) = delete;
-  bedside& operator=(const bedside&) = delete;
+  blocking_wait(const blocking_wait&) = delete;
+  blocking_wait& operator=(const blocking_wait&) = delete;
 
-  int sleep_until(CUevent_st* e) {
+  int until(CUevent_st* e) {
     if (error_ == cudaSuccess) error_ = cudaStreamWaitEvent(stream_, e, cudaEventWaitDefault);
     if (error_ == cudaSuccess) error_ = cudaEventRecord(reached_, stream_);
     if (error_ == cudaSuccess) error_ = cudaEventSynchronize(reached_);
@@ -68,7 +68,7 @@ class bedside {
 // A thread sleeps only for an event that was made for that, and of those no more than 28 to 56 can
 // be recorded ahead before the driver blocks whoever records the next one (H200, driver 580). So
 // there is one at a time, for a thread that is about to sleep for long.
-int event_synchronize(CUevent_st* e) { return bedside().sleep_until(e); }
+int event_synchronize(CUevent_st* e) { return blocking_wait().until(e); }
 
 int device_of_pointer(const void* p, int* device) {
   cudaPointerAttributes found{};

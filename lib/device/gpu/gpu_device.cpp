@@ -157,23 +157,15 @@ void* gpu_device::take_block(gpu_outcome& o) {
   return block;
 }
 
-void gpu_device::free_block(void* block) const noexcept {
-  if (over() == nullptr && api_.host_free(block) != gpu_errors::success) forget_last_error();
-}
-
 void gpu_device::give_back_block(void* block) noexcept {
-  {
-    const std::lock_guard locked(lock_);
-    if (!is_retired_) {
-      *static_cast<void**>(block) = std::exchange(unused_blocks_, block);
-      return;
-    }
-  }
-  free_block(block);
+  const std::lock_guard locked(lock_);
+  *static_cast<void**>(block) = std::exchange(unused_blocks_, block);
 }
 
 void gpu_device::free_blocks() noexcept {
-  while (void* const block = unused_block()) free_block(block);
+  while (void* const block = over() == nullptr ? unused_block() : nullptr) {
+    if (api_.host_free(block) != gpu_errors::success) forget_last_error();
+  }
 }
 
 std::uint32_t gpu_device::add(const std::shared_ptr<gpu_stream>& s) {

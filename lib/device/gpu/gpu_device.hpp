@@ -99,7 +99,7 @@ class gpu_device {
   void* take_block(gpu_outcome& o);
   // Once nothing of the driver's uses it.
   void give_back_block(void* block) noexcept;
-  // At the end: those that no stream has.
+  // At the end, when no stream has anything to do: the driver waits for all of them.
   void free_blocks() noexcept;
 
   // Throws device_error if there shall be no more.
@@ -120,7 +120,6 @@ class gpu_device {
   gpu_point* unused_or_new();
   void destroy(CUevent_st* e) const noexcept;
   void* unused_block() noexcept;
-  void free_block(void* block) const noexcept;
   bool is_none(const std::uint32_t& threads) noexcept;
   void wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;
 

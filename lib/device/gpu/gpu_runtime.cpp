@@ -303,7 +303,7 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   }
   for (gpu_device* const d : devices) {
     d->destroy_events(until);
-    d->free_blocks();
+    if (busy.empty()) d->free_blocks();
   }
   return busy;
 }

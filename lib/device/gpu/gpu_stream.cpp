@@ -138,13 +138,17 @@ struct gpu_stream::copy_ends {
   bool are_pageable() const noexcept { return from_pageable || to_pageable; }
 };
 
+// What is nowhere is for the driver to refuse.
+gpu_outcome gpu_stream::ask_for_end(bool& is_pageable, const void* p) const noexcept {
+  if (p == nullptr) return {};
+  return {device_.api().is_pageable(p, &is_pageable), "cudaPointerGetAttributes"};
+}
+
 // A capture gets what it would get without the library: what copies through a block is called once.
 gpu_outcome gpu_stream::ask_for_ends(copy_ends& ends, const void* to,
                                      const void* from) const noexcept {
-  gpu_outcome o{device_.api().is_pageable(from, &ends.from_pageable), "cudaPointerGetAttributes"};
-  if (!o.failed()) {
-    o = {device_.api().is_pageable(to, &ends.to_pageable), "cudaPointerGetAttributes"};
-  }
+  gpu_outcome o = ask_for_end(ends.from_pageable, from);
+  if (!o.failed()) o = ask_for_end(ends.to_pageable, to);
   if (o.failed() || !ends.are_pageable()) return o;
   bool is_capturing = false;
   o = ask_for_capture(is_capturing);

@@ -84,6 +84,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   gpu_outcome ask_for_idleness(bool& yes) const noexcept;
   gpu_outcome give_copy(void* to, const void* from, std::size_t bytes);
   struct copy_ends;
+  gpu_outcome ask_for_end(bool& is_pageable, const void* p) const noexcept;
   gpu_outcome ask_for_ends(copy_ends& ends, const void* to, const void* from) const noexcept;
   void copy_through_block(void* to, const void* from, std::size_t bytes, const copy_ends& ends);
   void must_be_open() const;
