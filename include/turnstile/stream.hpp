@@ -101,7 +101,8 @@ class stream {
 
   /// Copies from anywhere to anywhere that the device can reach; both must live until that is done.
   /// Memory of the host that is not pinned is read and written in its turn as well, and no thread
-  /// waits for that: it goes through 1 MiB of pinned memory, piece by piece, which takes longer.
+  /// waits for what comes before: it goes through 1 MiB of pinned memory, piece by piece, which
+  /// takes longer.
   void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
 
   /// This place in the order.

@@ -40,13 +40,12 @@ struct gpu_api {
   int (*free_async)(void* p, CUstream_st* s);
   int (*launch_host_func)(CUstream_st* s, void (*f)(void*), void* with);
   int (*host_alloc)(void** p, std::size_t bytes);  // pinned, for every device
-  int (*host_free)(void* p);
 
   // The device whose memory `p` points to; below 0 if any device and the host may use it or it is
   // not known.
   int (*device_of_pointer)(const void* p, int* device);
-  // Memory of the host that is not pinned. The driver reads it when it is told to copy, whatever the
-  // stream has to do before, and blocks the thread until it has written it.
+  // Memory of the host that is not pinned. The driver reads it when it is told to copy, whatever
+  // the stream has to do before, and blocks the thread until it has written it.
   int (*is_pageable)(const void* p, bool* yes);
   int (*exchange_capture_mode)(int* mode);
   int (*peek_at_last_error)();

@@ -12,7 +12,7 @@
 //                                                         or it is time to look
 //
 //           While it goes on, others leave the worker alone for 500 us from each of its looks, some
-//           100 us apart. A job that takes long, or another kind of work, ends that by itself.
+//           100 us apart. So a job that takes longer ends it, and so does a worker without jobs.
 //           After 10 ms, then 20, to 160, the work is shared again, to know whether it still is as
 //           slow.
 //
@@ -54,10 +54,11 @@ class gathering {
   verdict look(const sight& s, Total total) noexcept {
     const bool stood_still = seen_ == steady_clock::time_point{} || s.now - seen_ > longest_gap;
     seen_ = s.now;
+    if (stood_still) forget_rate(s.now);
+    if (phase_ != phase::spread && (stood_still || !s.tries)) return stop(verdict::nothing);
     switch (phase_) {
       case phase::spread:
         if (s.tries) return begin_trial(s, total);
-        if (stood_still) forget_rate(s.now);
         note_spread(s.now, total);
         return verdict::nothing;
       case phase::settling: return settle(s, total);
@@ -133,7 +134,7 @@ class gathering {
 
   template <class Total>
   verdict settle(const sight& s, Total total) noexcept {
-    if (!knows_rate_) return s.tries ? verdict::nothing : stop(verdict::nothing);
+    if (!knows_rate_) return verdict::nothing;
     if (s.now - from_.at < settling_time) return verdict::go_on;
     from_ = mark_of(s, total);
     phase_ = phase::probing;

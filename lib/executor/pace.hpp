@@ -17,9 +17,10 @@
 // Who does nothing but serve cannot be judged at all. So a thread takes itself for brisk now and
 // then, for as long as it takes to bring a thousand coroutines over and to run each of them once
 // there, which is slow too; others leave it alone as long as it has jobs. Then it is judged by what
-// it has, and by whether the pool runs more bodies so (gathering.hpp); the more often in vain, the longer until it tries again. Whoever was brisk in two looks
-// in a row may try soon: one alone says little, for where lines are far a thread looks brisk now
-// and then, and each of those put off the trial that would have ended it.
+// it has, and by whether the pool runs more bodies so (gathering.hpp); the more often in vain, the
+// longer until it tries again. Whoever was brisk in two looks in a row may try soon: one alone says
+// little, for where lines are far a thread looks brisk now and then, and each of those put off the
+// trial that would have ended it.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
@@ -122,8 +123,13 @@ class pace {
     pause_ = std::min(2 * pause_, longest_pause);
   }
   steady_clock::time_point trial_ends() const noexcept { return trial_ends_; }
-  // The trial was worth while, and goes on; or not.
+  // The trial is worth while, and goes on.
   void try_until(steady_clock::time_point end) noexcept { trial_ends_ = end; }
+  // It is not.
+  void give_up(steady_clock::time_point now) noexcept {
+    trial_ends_ = now;
+    next_trial_ = std::max(next_trial_, now + shortest_pause);
+  }
   // It was, and is over: the next one does not wait long.
   void try_soon(steady_clock::time_point now) noexcept {
     trial_ends_ = now;
@@ -158,7 +164,7 @@ class pace {
   bool may_try_ = false;
 };
 
-// This thread's, by which it judges itself. Defined in lib/strand/section_core.cpp, whose drains look.
+// By which this thread judges itself. In lib/strand/section_core.cpp, whose drains look.
 extern constinit thread_local pace this_pace;
 
 }  // namespace turnstile::detail

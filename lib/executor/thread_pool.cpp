@@ -281,7 +281,7 @@ class pool_core {
         this_pace.try_until(now + pace::trial);
         turn_to_try_.keep(now + pace::trial);
         break;
-      case gathering::verdict::no_more: this_pace.try_until(now); break;
+      case gathering::verdict::no_more: this_pace.give_up(now); break;
       case gathering::verdict::is_spent: this_pace.try_soon(now); break;
     }
     t.tries_until_ns = this_pace.trial_ends().time_since_epoch().count();

@@ -458,14 +458,6 @@ int host_alloc(void** p, std::size_t bytes) {
   return 0;
 }
 
-int host_free(void* p) {
-  const locked l(w().lock);
-  if (const int e = begin(call::host_free, current)) return e;
-  if (!w().memory.contains(p)) return refuse(w().wrong.freed_twice, invalid_value);
-  free_memory(p);
-  return 0;
-}
-
 int launch_host_func(CUstream_st* s, void (*f)(void*), void* with) {
   const locked l(w().lock);
   if (const int e = begin(call::launch_host_func, s->device)) return e;
@@ -532,20 +524,33 @@ const char* error_text(int error) {
   return error == 719 ? "unspecified launch failure" : "as the test wants it";
 }
 
-constexpr std::array<std::string_view, calls> names{"driver_get_version", "get_device_count",
-                                                    "get_device_name",    "set_device",
-                                                    "get_device",         "stream_create",
-                                                    "stream_destroy",     "stream_query",
-                                                    "stream_synchronize", "stream_is_capturing",
-                                                    "stream_get_device",  "stream_wait_event",
-                                                    "event_create",       "event_destroy",
-                                                    "event_record",       "event_query",
-                                                    "event_synchronize",  "memcpy_async",
-                                                    "malloc_async",       "free_async",
-                                                    "launch_host_func",   "host_alloc",
-                                                    "host_free",          "device_of_pointer",
-                                                    "is_pageable",        "exchange_capture_mode",
-                                                    "peek_at_last_error", "get_last_error"};
+constexpr std::array<std::string_view, calls> names{"driver_get_version",
+                                                    "get_device_count",
+                                                    "get_device_name",
+                                                    "set_device",
+                                                    "get_device",
+                                                    "stream_create",
+                                                    "stream_destroy",
+                                                    "stream_query",
+                                                    "stream_synchronize",
+                                                    "stream_is_capturing",
+                                                    "stream_get_device",
+                                                    "stream_wait_event",
+                                                    "event_create",
+                                                    "event_destroy",
+                                                    "event_record",
+                                                    "event_query",
+                                                    "event_synchronize",
+                                                    "memcpy_async",
+                                                    "malloc_async",
+                                                    "free_async",
+                                                    "launch_host_func",
+                                                    "host_alloc",
+                                                    "device_of_pointer",
+                                                    "is_pageable",
+                                                    "exchange_capture_mode",
+                                                    "peek_at_last_error",
+                                                    "get_last_error"};
 
 constexpr gpu_api all{
     .runtime_version = 13000,
@@ -571,7 +576,6 @@ constexpr gpu_api all{
     .free_async = &free_async,
     .launch_host_func = &launch_host_func,
     .host_alloc = &host_alloc,
-    .host_free = &host_free,
     .device_of_pointer = &device_of_pointer,
     .is_pageable = &is_pageable,
     .exchange_capture_mode = &exchange_capture_mode,
@@ -712,7 +716,7 @@ alive living() {
   alive n;
   for (const auto& s : w().streams) n.streams += s->destroyed ? 0 : 1;
   for (const auto& e : w().events) n.events += e->destroyed ? 0 : 1;
-  n.allocations = static_cast<int>(w().memory.size());
+  for (const auto& [p, a] : w().memory) n.allocations += a.device != of_no_device;
   return n;
 }
 

@@ -36,7 +36,6 @@ enum class call {
   free_async,
   launch_host_func,
   host_alloc,
-  host_free,
   device_of_pointer,
   is_pageable,
   exchange_capture_mode,

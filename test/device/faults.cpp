@@ -160,7 +160,6 @@ told told_of(fake::call c) {
     case fake::call::get_last_error:      // nobody, for what was the last error has been told
     case fake::call::stream_destroy:
     case fake::call::event_destroy:
-    case fake::call::host_free:
     case fake::call::device_of_pointer: return told::at_most_once;
     default: return told::once;
   }
@@ -190,8 +189,7 @@ gpus::afterwards left_after(const std::vector<fault>& faults) {
   auto left = gpus::afterwards::nothing_is_left;
   for (const fault& f : faults) {
     if (detail::is_sticky(f.error)) return gpus::afterwards::lost;
-    if (f.call == fake::call::free_async || f.call == fake::call::host_free)
-      left = gpus::afterwards::memory_is_left;
+    if (f.call == fake::call::free_async) left = gpus::afterwards::memory_is_left;
   }
   return left;
 }

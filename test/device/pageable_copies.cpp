@@ -5,6 +5,8 @@
 // as misuse.
 
 #include "device/fake_gpu.hpp"
+#include "device/gpu/gpu_error.hpp"
+#include "device/gpu/gpu_runtime.hpp"
 #include "device/gpus.hpp"
 
 #include <turnstile/turnstile.hpp>
@@ -17,6 +19,7 @@
 
 using namespace turnstile;
 using device_tests::gpus;
+using device_tests::losses;
 using device_tests::until;
 
 namespace {
@@ -36,6 +39,40 @@ int copies() { return fake::count(fake::call::memcpy_async); }
 int host_functions() { return fake::count(fake::call::launch_host_func); }
 
 task<> wait_for(stream& s) { co_await s.completion(); }
+
+// The k-th call of a kind from the beginning of the copy on fails, if there are as many. What would
+// use the memory after that is for the address sanitizer to see.
+void copy_that_may_fail(fake::call c, int k, int error, bool is_to_device) {
+  const bool is_lost = detail::is_sticky(error);
+  const losses heard;
+  const gpus g(fake::table(), is_lost ? gpus::afterwards::lost : gpus::afterwards::nothing_is_left);
+  stream s(device::cuda(0));
+  device_buffer<int> there(s, many);
+  auto here = std::make_unique<std::vector<int>>(many);
+  fake::go_by_itself(true);
+  fake::fail(c, k, error);
+  const int before = fake::count(c);
+  bool failed = false;
+  try {
+    if (is_to_device) {
+      s.copy(there.data(), here->data(), many_bytes);
+    } else {
+      s.copy(here->data(), there.data(), many_bytes);
+    }
+  } catch (const device_error& e) {
+    failed = true;
+    CHECK(e.lost() == is_lost);
+    here.reset();
+  }
+  // Whoever looks at the stream makes it current, too.
+  if (c != fake::call::set_device) CHECK(failed == (fake::count(c) - before >= k));
+  if (failed && is_lost) {
+    CHECK_THROWS_AS(sync_wait(wait_for(s)), device_error);
+    fake::call_late();
+  } else {
+    sync_wait(wait_for(s));
+  }
+}
 
 }  // namespace
 
@@ -163,34 +200,36 @@ TEST_SUITE("device") {
   TEST_CASE("pageable: after a copy that failed nothing uses the memory any more") {
     for (const fake::call c :
          {fake::call::memcpy_async, fake::call::launch_host_func, fake::call::host_alloc,
-          fake::call::is_pageable, fake::call::stream_is_capturing}) {
-      for (const bool is_to_device : {true, false}) {
-        for (int k = 1; k <= pieces; ++k) {
-          CAPTURE(fake::name(c));
-          CAPTURE(is_to_device);
-          CAPTURE(k);
-          const gpus g;
-          stream s(device::cuda(0));
-          device_buffer<int> there(s, many);
-          auto here = std::make_unique<std::vector<int>>(many);
-          fake::go_by_itself(true);
-          fake::fail(c, k, 2);
-          bool failed = false;
-          try {
-            if (is_to_device) {
-              s.copy(there.data(), here->data(), many_bytes);
-            } else {
-              s.copy(here->data(), there.data(), many_bytes);
-            }
-          } catch (const device_error& e) {
-            failed = true;
-            CHECK_FALSE(e.lost());
-            here.reset();  // what would use it now is for the address sanitizer to see
+          fake::call::is_pageable, fake::call::stream_is_capturing, fake::call::set_device}) {
+      for (const int error : {2, 719}) {
+        for (const bool is_to_device : {true, false}) {
+          // A copy makes its device current once; the next call is that of the wait.
+          const int last = c == fake::call::set_device ? 1 : pieces;
+          for (int k = 1; k <= last; ++k) {
+            CAPTURE(fake::name(c));
+            CAPTURE(error);
+            CAPTURE(is_to_device);
+            CAPTURE(k);
+            copy_that_may_fail(c, k, error, is_to_device);
           }
-          CHECK(failed == (fake::count(c) >= k));
-          sync_wait(wait_for(s));
         }
       }
+    }
+  }
+
+  TEST_CASE("pageable: the end of an adopted stream does not touch what may be gone") {
+    const gpus g;
+    fake::go_by_itself(true);
+    CUstream_st* const handle = fake::new_stream(0);
+    {
+      stream s = detail::stream_access::on(detail::adopt_gpu_stream(handle));
+      stream ours(device::cuda(0));
+      device_buffer<int> there(ours, many);
+      std::vector<int> here(many);
+      s.enqueue([] {});
+      s.copy(here.data(), there.data(), many_bytes);
+      CHECK(fake::table().stream_synchronize(handle) == 0);
+      CHECK(fake::table().stream_destroy(handle) == 0);
     }
   }
 }

@@ -126,4 +126,27 @@ TEST_SUITE("executor") {
     w.begin_trial();
     CHECK(w.look(800) == verdict::go_on);
   }
+
+  TEST_CASE("gathering: nor is it known when it has just stood still") {
+    worker_of_a_pool w;
+    w.share_the_work(20ms, 400);
+    w.now += 100ms;
+    w.begin_trial();
+    while (w.now < w.tries_until) CHECK(w.look(800) == verdict::nothing);
+  }
+
+  TEST_CASE(
+      "gathering: a worker that has stood still, or whose trial was ended, is not left alone") {
+    worker_of_a_pool w;
+    w.share_the_work(20ms, 400);
+    w.begin_trial();
+    for (int i = 0; i != 30; ++i) CHECK(w.look(800) == verdict::go_on);
+    w.now += 1ms;
+    CHECK(w.look(8000) == verdict::nothing);
+    w.share_the_work(20ms, 400);
+    w.begin_trial();
+    for (int i = 0; i != 30; ++i) CHECK(w.look(800) == verdict::go_on);
+    w.tries_until = w.now;
+    CHECK(w.look(800) == verdict::nothing);
+  }
 }

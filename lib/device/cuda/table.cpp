@@ -41,9 +41,9 @@ constexpr int (*stream_get_device)(CUstream_st*, int*) = nullptr;
 class blocking_wait {
  public:
   blocking_wait() {
-    error_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
-    if (error_ != cudaSuccess) return;
-    error_ = cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming | cudaEventBlockingSync);
+    is_made_ = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess &&
+               cudaEventCreateWithFlags(
+                   &reached_, cudaEventDisableTiming | cudaEventBlockingSync) == cudaSuccess;
   }
   ~blocking_wait() {
     if (reached_ != nullptr) cudaEventDestroy(reached_);
@@ -53,16 +53,20 @@ class blocking_wait {
   blocking_wait& operator=(const blocking_wait&) = delete;
 
   int until(CUevent_st* e) {
-    if (error_ == cudaSuccess) error_ = cudaStreamWaitEvent(stream_, e, cudaEventWaitDefault);
-    if (error_ == cudaSuccess) error_ = cudaEventRecord(reached_, stream_);
-    if (error_ == cudaSuccess) error_ = cudaEventSynchronize(reached_);
-    return error_;
+    if (!is_made_) {  // no memory, say, which is no error of `e`
+      cudaGetLastError();
+      return cudaEventSynchronize(e);
+    }
+    cudaError_t error = cudaStreamWaitEvent(stream_, e, cudaEventWaitDefault);
+    if (error == cudaSuccess) error = cudaEventRecord(reached_, stream_);
+    if (error == cudaSuccess) error = cudaEventSynchronize(reached_);
+    return error;
   }
 
  private:
   cudaStream_t stream_ = nullptr;
   cudaEvent_t reached_ = nullptr;
-  cudaError_t error_ = cudaSuccess;
+  bool is_made_ = false;
 };
 
 // A thread sleeps only for an event that was made for that, and of those no more than 28 to 56 can
@@ -134,7 +138,6 @@ constexpr gpu_api runtime{
     .host_alloc = [](void** p, std::size_t bytes) -> int {
       return cudaHostAlloc(p, bytes, cudaHostAllocPortable);
     },
-    .host_free = [](void* p) -> int { return cudaFreeHost(p); },
 
     .device_of_pointer = &device_of_pointer,
     .is_pageable = &is_pageable,

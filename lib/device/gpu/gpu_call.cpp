@@ -2,10 +2,6 @@
 
 #include "device/gpu/gpu_call.hpp"
 
-#include <turnstile/detail/threads.hpp>
-
-#include <chrono>
-
 namespace turnstile::detail {
 
 namespace {
@@ -30,10 +26,6 @@ bool gpu_call::is_settled() noexcept {
   stage seen = stage::waiting;
   if (stage_.compare_exchange_strong(seen, stage::dropped, acq_rel, acquire)) return true;  // H2
   return seen != stage::running;
-}
-
-void gpu_call::call_off() noexcept {
-  while (!is_settled()) sleep_for(std::chrono::microseconds(50));
 }
 
 void gpu_call::dispose() noexcept {
@@ -62,7 +54,7 @@ void gpu_call::keep_for_good() noexcept {
 }
 
 void gpu_call::refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept {
-  if (sure || !call->is_given_) return;
+  if (sure) return;
   gpu_call& it = *call.release();
   if (it.is_settled()) {
     it.work_of_user_.reset();

@@ -38,22 +38,18 @@ class gpu_call : private job {
   gpu_call(std::unique_ptr<lane_work> work, executor_ref frees) noexcept
       : job(&free), work_of_user_(std::move(work)), frees_(frees) {}
 
-  // It is about to be given to the driver.
-  void note_given() noexcept { is_given_ = true; }
   // What the driver calls.
   static void run(void* call) noexcept { static_cast<gpu_call*>(call)->run_once(); }
 
   // Once nothing is waited for: true if it is over, or will never begin.
   bool is_settled() noexcept;
-  // Settles it, after the work if that has begun.
-  void call_off() noexcept;
   // Once it is settled: what the work threw.
   std::exception_ptr error() const noexcept { return error_; }
   // Once it is settled, the last thing done with it here.
   void dispose() noexcept;
 
-  // It was not given to the driver, or the driver refused it, with an error that leaves no doubt if
-  // `sure`. On the thread that gave it.
+  // The driver refused it, with an error that leaves no doubt if `sure`. On the thread that gave
+  // it.
   static void refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept;
 
  private:
@@ -69,7 +65,6 @@ class gpu_call : private job {
   std::exception_ptr error_;  // H1
   atomic<stage> stage_{stage::waiting};
   const executor_ref frees_;
-  bool is_given_ = false;
   guarded<gpu_call*> next_{nullptr};
 };
 

@@ -162,12 +162,6 @@ void gpu_device::give_back_block(void* block) noexcept {
   *static_cast<void**>(block) = std::exchange(unused_blocks_, block);
 }
 
-void gpu_device::free_blocks() noexcept {
-  while (void* const block = over() == nullptr ? unused_block() : nullptr) {
-    if (api_.host_free(block) != gpu_errors::success) forget_last_error();
-  }
-}
-
 std::uint32_t gpu_device::add(const std::shared_ptr<gpu_stream>& s) {
   const std::lock_guard locked(lock_);
   if (is_retired_) throw_shut_down();

@@ -94,13 +94,13 @@ class gpu_device {
   gpu_point* take_bare_point();
   void give_back(gpu_point& p) noexcept;
 
-  // Pinned memory that copies of other memory go through, with the device current. Null: `o` failed.
+  // Pinned memory that copies of other memory go through, with the device current. Null: `o`
+  // failed.
   static constexpr std::size_t block_bytes = std::size_t{1} << 20;
   void* take_block(gpu_outcome& o);
-  // Once nothing of the driver's uses it.
+  // Once nothing of the driver's uses it. None is freed: that would wait for all that the device
+  // does, for whomever.
   void give_back_block(void* block) noexcept;
-  // At the end, when no stream has anything to do: the driver waits for all of them.
-  void free_blocks() noexcept;
 
   // Throws device_error if there shall be no more.
   std::uint32_t add(const std::shared_ptr<gpu_stream>& s);

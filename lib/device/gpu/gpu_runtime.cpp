@@ -301,10 +301,7 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   for (const auto& s : streams) {
     if (!s->finish()) busy.push_back(s->name());
   }
-  for (gpu_device* const d : devices) {
-    d->destroy_events(until);
-    if (busy.empty()) d->free_blocks();
-  }
+  for (gpu_device* const d : devices) d->destroy_events(until);
   return busy;
 }
 

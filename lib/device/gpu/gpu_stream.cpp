@@ -26,13 +26,32 @@ void report(std::exception_ptr e, const std::string& place) noexcept {
   report_unobserved(std::move(e), place, std::source_location::current());
 }
 
+// Of the memory of whoever asked for a copy: it ends when that one hears that the copy failed.
+class loan {
+ public:
+  void copy(void* to, const void* from, std::size_t bytes) noexcept {
+    const std::lock_guard locked(lock_);
+    if (!is_over_) std::memcpy(to, from, bytes);
+  }
+  void end() noexcept {
+    const std::lock_guard locked(lock_);
+    is_over_ = true;
+  }
+
+ private:
+  mutex lock_;
+  bool is_over_ = false;
+};
+
 // What the driver calls to copy memory of the host.
 struct host_copy final : lane_work {
-  host_copy(void* t, const void* f, std::size_t n) noexcept : to(t), from(f), bytes(n) {}
-  void run() override { std::memcpy(to, from, bytes); }
+  host_copy(std::shared_ptr<loan> l, void* t, const void* f, std::size_t n) noexcept
+      : memory(std::move(l)), to(t), from(f), bytes(n) {}
+  void run() override { memory->copy(to, from, bytes); }
 
-  void* to;
-  const void* from;
+  const std::shared_ptr<loan> memory;
+  void* const to;
+  const void* const from;
   const std::size_t bytes;
 };
 
@@ -100,7 +119,6 @@ void gpu_stream::give(F f) {
 
 // By who has its turn. The driver has `call` then, unless it failed.
 gpu_outcome gpu_stream::launch(std::unique_ptr<gpu_call>& call) {
-  call->note_given();
   const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
   if (code != gpu_errors::success) return {code, "cudaLaunchHostFunc"};
   calls_.add(call.release());
@@ -108,34 +126,41 @@ gpu_outcome gpu_stream::launch(std::unique_ptr<gpu_call>& call) {
   return {};
 }
 
-// As give; `f` launches the call, which is refused if that comes to nothing.
-template <class F>
-void gpu_stream::give_with(std::unique_ptr<gpu_call> call, F f) try {
-  give([&] {
-    const gpu_outcome o = f(call);
-    if (calls_.size() >= most_calls) try_to_put_point();
-    return o;
-  });
-  if (call != nullptr) gpu_call::refuse(std::move(call), true);
-} catch (...) {
-  if (call != nullptr) gpu_call::refuse(std::move(call), device_.over() == nullptr);
-  throw;
+// Somebody else's stream may be gone when there is no more time for a point.
+void gpu_stream::limit_calls() noexcept {
+  if (calls_.size() >= (is_adopted_ ? 1 : most_calls)) try_to_put_point();
 }
 
 void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
+  auto call = std::make_unique<gpu_call>(std::move(w), thread_pool::shared());
+  bool is_given = false;
   bool is_capturing = false;
-  give_with(std::make_unique<gpu_call>(std::move(w), thread_pool::shared()), [&](auto& call) {
-    const gpu_outcome o = ask_for_capture(is_capturing);
-    return o.failed() || is_capturing ? o : launch(call);
-  });
-  if (is_capturing) refuse_capture();
+  try {
+    give([&]() -> gpu_outcome {
+      gpu_outcome o = ask_for_capture(is_capturing);
+      if (o.failed() || is_capturing) return o;
+      is_given = true;
+      o = launch(call);
+      limit_calls();
+      return o;
+    });
+    if (is_capturing) refuse_capture();
+  } catch (...) {
+    if (call != nullptr) gpu_call::refuse(std::move(call), !is_given || device_.over() == nullptr);
+    throw;
+  }
 }
 
-struct gpu_stream::copy_ends {
+struct gpu_stream::copying {
+  bool is_pageable() const noexcept { return from_pageable || to_pageable; }
+  bool is_on_host() const noexcept { return from_pageable && to_pageable; }
+
+  void* to;
+  const void* from;
+  std::size_t bytes;
   bool from_pageable = false;
   bool to_pageable = false;
-
-  bool are_pageable() const noexcept { return from_pageable || to_pageable; }
+  std::shared_ptr<loan> memory = nullptr;
 };
 
 // What is nowhere is for the driver to refuse.
@@ -144,24 +169,18 @@ gpu_outcome gpu_stream::ask_for_end(bool& is_pageable, const void* p) const noex
   return {device_.api().is_pageable(p, &is_pageable), "cudaPointerGetAttributes"};
 }
 
-// A capture gets what it would get without the library: what copies through a block is called once.
-gpu_outcome gpu_stream::ask_for_ends(copy_ends& ends, const void* to,
-                                     const void* from) const noexcept {
-  gpu_outcome o = ask_for_end(ends.from_pageable, from);
-  if (!o.failed()) o = ask_for_end(ends.to_pageable, to);
-  if (o.failed() || !ends.are_pageable()) return o;
-  bool is_capturing = false;
-  o = ask_for_capture(is_capturing);
-  if (is_capturing) ends = {};
-  return o;
-}
-
-// Then a copy is done at once, and whoever might write its source has done so.
-gpu_outcome gpu_stream::ask_for_idleness(bool& yes) const noexcept {
+// Whether the driver would do it in its turn and block nobody. What is short does so, in a stream
+// that has nothing to do: it is done at once, and whoever might write its source has done so. And a
+// capture gets what it would get without the library: what copies through a block is called once.
+gpu_outcome gpu_stream::ask_who_copies(const copying& c, bool& driver) const noexcept {
+  driver = !c.is_pageable();
+  if (driver) return {};
+  const gpu_outcome o = ask_for_capture(driver);
+  if (o.failed() || driver || c.bytes > short_copy) return o;
   device_.prepare_to_look();
-  const gpu_outcome o{device_.answer(device_.api().stream_query(native())), "cudaStreamQuery"};
-  yes = !o.failed();
-  return o.code == gpu_errors::not_ready ? gpu_outcome{} : o;
+  const gpu_outcome idle{device_.answer(device_.api().stream_query(native())), "cudaStreamQuery"};
+  driver = !idle.failed();
+  return idle.code == gpu_errors::not_ready ? gpu_outcome{} : idle;
 }
 
 gpu_outcome gpu_stream::give_copy(void* to, const void* from, std::size_t bytes) {
@@ -170,52 +189,55 @@ gpu_outcome gpu_stream::give_copy(void* to, const void* from, std::size_t bytes)
 }
 
 void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
-  copy_ends ends;
-  give([&]() -> gpu_outcome {
-    gpu_outcome o = bytes == 0 ? gpu_outcome{} : ask_for_ends(ends, to, from);
-    bool is_idle = false;
-    if (!o.failed() && ends.are_pageable() && bytes <= short_copy) o = ask_for_idleness(is_idle);
-    if (is_idle) ends = {};
-    return o.failed() || ends.are_pageable() ? o : give_copy(to, from, bytes);
-  });
-  if (ends.from_pageable && ends.to_pageable) {
-    enqueue(std::make_unique<host_copy>(to, from, bytes));
-  } else if (ends.are_pageable()) {
-    copy_through_block(to, from, bytes, ends);
+  copying c{to, from, bytes};
+  try {
+    give([&]() -> gpu_outcome {
+      bool driver = bytes == 0;
+      gpu_outcome o = driver ? gpu_outcome{} : ask_for_end(c.from_pageable, from);
+      if (!o.failed() && !driver) o = ask_for_end(c.to_pageable, to);
+      if (!o.failed() && !driver) o = ask_who_copies(c, driver);
+      if (o.failed()) return o;
+      return driver ? give_copy(to, from, bytes) : copy_on_host(c);
+    });
+  } catch (...) {
+    if (c.memory != nullptr) c.memory->end();
+    throw;
   }
 }
 
 // One piece after the other through the stream's one block: whoever fills it or empties it comes in
 // the stream's order, too.
-void gpu_stream::copy_through_block(void* to, const void* from, std::size_t bytes,
-                                    const copy_ends& ends) {
-  for (std::size_t done = 0; done != bytes;) {
-    const std::size_t n = std::min(bytes - done, gpu_device::block_bytes);
-    void* const piece_to = static_cast<std::byte*>(to) + done;
-    const void* const piece_from = static_cast<const std::byte*>(from) + done;
-    auto work = std::make_unique<host_copy>(piece_to, piece_from, n);
-    host_copy& on_host = *work;
-    give_with(std::make_unique<gpu_call>(std::move(work), executor_ref()), [&](auto& call) {
-      gpu_outcome o;
-      if (block_ == nullptr) block_ = device_.take_block(o);
-      if (o.failed()) return o;
-      gpu_call& it = *call;
-      if (ends.from_pageable) {
-        on_host.to = block_;
-        o = launch(call);
-        if (!o.failed()) o = give_copy(piece_to, block_, n);
-      } else {
-        on_host.from = block_;
-        o = give_copy(block_, piece_from, n);
-        if (!o.failed()) o = launch(call);
-      }
-      // Whoever hears of it may end the memory.
-      if (o.failed() && done != 0) device_.api().stream_synchronize(native());
-      if (o.failed()) it.call_off();
-      return o;
-    });
+gpu_outcome gpu_stream::copy_on_host(copying& c) {
+  gpu_outcome o;
+  if (block_ == nullptr && !c.is_on_host()) block_ = device_.take_block(o);
+  if (o.failed()) return o;
+  c.memory = std::make_shared<loan>();
+  const std::size_t most = c.is_on_host() ? c.bytes : gpu_device::block_bytes;
+  for (std::size_t done = 0; done != c.bytes && !o.failed();) {
+    const std::size_t n = std::min(c.bytes - done, most);
+    o = give_piece(c, done, n);
     done += n;
+    limit_calls();
   }
+  // What the driver still does with it nobody will know.
+  if (o.failed() && is_adopted_) block_ = nullptr;
+  return o;
+}
+
+gpu_outcome gpu_stream::give_piece(const copying& c, std::size_t at, std::size_t n) {
+  void* const to = static_cast<std::byte*>(c.to) + at;
+  const void* const from = static_cast<const std::byte*>(c.from) + at;
+  auto call =
+      std::make_unique<gpu_call>(std::make_unique<host_copy>(c.memory, c.to_pageable ? to : block_,
+                                                             c.from_pageable ? from : block_, n),
+                                 executor_ref());
+  gpu_outcome o;
+  if (!c.from_pageable) o = give_copy(block_, from, n);
+  if (o.failed()) return o;
+  o = launch(call);
+  if (call != nullptr) gpu_call::refuse(std::move(call), !is_sticky(o.code));
+  if (!o.failed() && !c.to_pageable) o = give_copy(to, block_, n);
+  return o;
 }
 
 void* gpu_stream::allocate(std::size_t bytes) {

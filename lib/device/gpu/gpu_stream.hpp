@@ -78,15 +78,14 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   template <class F>
   void give(F f);
-  template <class F>
-  void give_with(std::unique_ptr<gpu_call> call, F f);
   gpu_outcome launch(std::unique_ptr<gpu_call>& call);
-  gpu_outcome ask_for_idleness(bool& yes) const noexcept;
-  gpu_outcome give_copy(void* to, const void* from, std::size_t bytes);
-  struct copy_ends;
+  void limit_calls() noexcept;
+  struct copying;
   gpu_outcome ask_for_end(bool& is_pageable, const void* p) const noexcept;
-  gpu_outcome ask_for_ends(copy_ends& ends, const void* to, const void* from) const noexcept;
-  void copy_through_block(void* to, const void* from, std::size_t bytes, const copy_ends& ends);
+  gpu_outcome ask_who_copies(const copying& c, bool& driver) const noexcept;
+  gpu_outcome give_copy(void* to, const void* from, std::size_t bytes);
+  gpu_outcome copy_on_host(copying& c);
+  gpu_outcome give_piece(const copying& c, std::size_t at, std::size_t n);
   void must_be_open() const;
   gpu_outcome ask_for_capture(bool& yes) const noexcept;
   void refuse_capture() const;
