@@ -26,35 +26,6 @@ void report(std::exception_ptr e, const std::string& place) noexcept {
   report_unobserved(std::move(e), place, std::source_location::current());
 }
 
-// Of the memory of whoever asked for a copy: it ends when that one hears that the copy failed.
-class loan {
- public:
-  void copy(void* to, const void* from, std::size_t bytes) noexcept {
-    const std::lock_guard locked(lock_);
-    if (!is_over_) std::memcpy(to, from, bytes);
-  }
-  void end() noexcept {
-    const std::lock_guard locked(lock_);
-    is_over_ = true;
-  }
-
- private:
-  mutex lock_;
-  bool is_over_ = false;
-};
-
-// What the driver calls to copy memory of the host.
-struct host_copy final : lane_work {
-  host_copy(std::shared_ptr<loan> l, void* t, const void* f, std::size_t n) noexcept
-      : memory(std::move(l)), to(t), from(f), bytes(n) {}
-  void run() override { memory->copy(to, from, bytes); }
-
-  const std::shared_ptr<loan> memory;
-  void* const to;
-  const void* const from;
-  const std::size_t bytes;
-};
-
 // Keeps the first; nobody takes the others.
 void add_error(std::exception_ptr& first, std::exception_ptr e, const std::string& place) noexcept {
   if (first == nullptr) {
@@ -150,6 +121,35 @@ void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
     throw;
   }
 }
+
+// Of the memory of whoever asked for a copy: it ends when that one hears that the copy failed.
+class gpu_stream::loan {
+ public:
+  void copy(void* to, const void* from, std::size_t bytes) noexcept {
+    const std::lock_guard locked(lock_);
+    if (!is_over_) std::memcpy(to, from, bytes);
+  }
+  void end() noexcept {
+    const std::lock_guard locked(lock_);
+    is_over_ = true;
+  }
+
+ private:
+  mutex lock_;
+  bool is_over_ = false;
+};
+
+// What the driver calls to copy memory of the host.
+struct gpu_stream::host_copy final : lane_work {
+  host_copy(std::shared_ptr<loan> l, void* t, const void* f, std::size_t n) noexcept
+      : memory(std::move(l)), to(t), from(f), bytes(n) {}
+  void run() override { memory->copy(to, from, bytes); }
+
+  const std::shared_ptr<loan> memory;
+  void* const to;
+  const void* const from;
+  const std::size_t bytes;
+};
 
 struct gpu_stream::copying {
   bool is_pageable() const noexcept { return from_pageable || to_pageable; }

@@ -80,6 +80,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void give(F f);
   gpu_outcome launch(std::unique_ptr<gpu_call>& call);
   void limit_calls() noexcept;
+  class loan;
+  struct host_copy;
   struct copying;
   gpu_outcome ask_for_end(bool& is_pageable, const void* p) const noexcept;
   gpu_outcome ask_who_copies(const copying& c, bool& driver) const noexcept;
