@@ -21,15 +21,6 @@
 
 namespace bench::pipelining {
 
-inline std::chrono::microseconds microseconds_of(length l) {
-  switch (l) {
-    case length::us_5: return std::chrono::microseconds(5);
-    case length::us_20: return std::chrono::microseconds(20);
-    case length::us_100: return std::chrono::microseconds(100);
-    default: return {};
-  }
-}
-
 inline void spin_for(std::chrono::microseconds time) noexcept {
   const auto end = clock::now() + time;
   while (clock::now() < end) {

@@ -24,15 +24,6 @@ namespace bench::gpu {
 
 inline constexpr number no_answer = ~number{0};
 
-inline std::chrono::microseconds microseconds_of(length l) {
-  switch (l) {
-    case length::us_5: return std::chrono::microseconds(5);
-    case length::us_20: return std::chrono::microseconds(20);
-    case length::us_100: return std::chrono::microseconds(100);
-    default: return {};
-  }
-}
-
 // A CUDA stream of its own, as a program has it that does not use the library.
 class plain_stream {
  public:

@@ -70,6 +70,15 @@ std::uint64_t steps_of(length l) {
   }
 }
 
+std::chrono::microseconds microseconds_of(length l) {
+  switch (l) {
+    case length::us_5: return std::chrono::microseconds(5);
+    case length::us_20: return std::chrono::microseconds(20);
+    case length::us_100: return std::chrono::microseconds(100);
+    default: return {};
+  }
+}
+
 std::size_t lines_of(length l) {
   switch (l) {
     case length::line_1: return 1;

@@ -1,6 +1,7 @@
 // shape.hpp - the letters of a case.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -44,6 +45,8 @@ std::string letters_of(const shape&);
 
 // How many steps of work.hpp that is on this machine; in a length of lines, for each of them.
 std::uint64_t steps_of(length);
+// By the clock.
+std::chrono::microseconds microseconds_of(length);
 // How many cache lines are written; 0: it is no such length.
 std::size_t lines_of(length);
 

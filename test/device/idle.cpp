@@ -1,27 +1,23 @@
 // idle.cpp - what it costs to wait for a device: processor time, and nobody else's turn.
 
+#include "support/processor_time.hpp"
+
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <ctime>
 #include <deque>
 #include <doctest/doctest.h>
 #include <thread>
 
 using namespace turnstile;
 using namespace std::chrono_literals;
+using support::processor_time;
 
 namespace {
 
 constexpr auto waiting_time = 50ms;
-
-std::chrono::nanoseconds processor_time() {
-  timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
-}
 
 // Coroutines of a pool, each of which waits for a polled stream of its own, until the test lets
 // them go on.

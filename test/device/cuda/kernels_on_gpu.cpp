@@ -2,6 +2,7 @@
 // captures, and what it costs to wait.
 
 #include "device/cuda/kernels.hpp"
+#include "support/processor_time.hpp"
 
 #include <turnstile/cuda.hpp>
 #include <turnstile/turnstile.hpp>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <ctime>
 #include <deque>
 #include <doctest/doctest.h>
 #include <numeric>
@@ -22,6 +22,7 @@
 
 using namespace turnstile;
 using namespace std::chrono_literals;
+using support::processor_time;
 
 namespace {
 
@@ -97,12 +98,6 @@ std::string error_of(critical_section& section, auto body) {
     return e.name();
   }
   return "none";
-}
-
-std::chrono::nanoseconds processor_time() {
-  timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 }  // namespace
