@@ -1,27 +1,20 @@
 // idle.cpp - with nothing to do, nothing is done.
 
+#include "support/processor_time.hpp"
+
 #include <turnstile/detail/timer.hpp>
 #include <turnstile/turnstile.hpp>
 
 #include <chrono>
 #include <deque>
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
 using namespace turnstile;
+using support::processor_time;
 
 namespace {
-
-std::chrono::microseconds processor_time() {
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  const auto of = [](const timeval& t) {
-    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
-  };
-  return of(used.ru_utime) + of(used.ru_stime);
-}
 
 struct quiet_timer : detail::timer {
   quiet_timer() noexcept : timer([](timer&) noexcept {}) {}

@@ -172,10 +172,14 @@ gpu_outcome gpu_stream::ask_for_end(bool& is_pageable, const void* p) const noex
 // Whether the driver would do it in its turn and block nobody. What is short does so, in a stream
 // that has nothing to do: it is done at once, and whoever might write its source has done so. And a
 // capture gets what it would get without the library: what copies through a block is called once.
-gpu_outcome gpu_stream::ask_who_copies(const copying& c, bool& driver) const noexcept {
-  driver = !c.is_pageable();
+gpu_outcome gpu_stream::ask_who_copies(copying& c, bool& driver) const noexcept {
+  driver = c.bytes == 0;
   if (driver) return {};
-  const gpu_outcome o = ask_for_capture(driver);
+  gpu_outcome o = ask_for_end(c.from_pageable, c.from);
+  if (!o.failed()) o = ask_for_end(c.to_pageable, c.to);
+  driver = !c.is_pageable();
+  if (o.failed() || driver) return o;
+  o = ask_for_capture(driver);
   if (o.failed() || driver || c.bytes > short_copy) return o;
   device_.prepare_to_look();
   const gpu_outcome idle{device_.answer(device_.api().stream_query(native())), "cudaStreamQuery"};
@@ -192,10 +196,8 @@ void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
   copying c{to, from, bytes};
   try {
     give([&]() -> gpu_outcome {
-      bool driver = bytes == 0;
-      gpu_outcome o = driver ? gpu_outcome{} : ask_for_end(c.from_pageable, from);
-      if (!o.failed() && !driver) o = ask_for_end(c.to_pageable, to);
-      if (!o.failed() && !driver) o = ask_who_copies(c, driver);
+      bool driver = false;
+      const gpu_outcome o = ask_who_copies(c, driver);
       if (o.failed()) return o;
       return driver ? give_copy(to, from, bytes) : copy_on_host(c);
     });

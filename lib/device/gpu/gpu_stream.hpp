@@ -84,7 +84,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   struct host_copy;
   struct copying;
   gpu_outcome ask_for_end(bool& is_pageable, const void* p) const noexcept;
-  gpu_outcome ask_who_copies(const copying& c, bool& driver) const noexcept;
+  gpu_outcome ask_who_copies(copying& c, bool& driver) const noexcept;
   gpu_outcome give_copy(void* to, const void* from, std::size_t bytes);
   gpu_outcome copy_on_host(copying& c);
   gpu_outcome give_piece(const copying& c, std::size_t at, std::size_t n);
