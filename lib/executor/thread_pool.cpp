@@ -239,8 +239,12 @@ class pool_core {
   // Asked at the end of each turn of a coroutine that need not suspend. False: nobody else waits
   // here.
   bool ends_turn(worker& w) noexcept {
-    if (!w.has_backlog() && injector_.size() == 0 && !gets_others_jobs(w)) return false;
     thread_state& t = here();
+    if (!w.has_backlog() && injector_.size() == 0 && !gets_others_jobs(w)) {
+      t.begin_turn(
+          w.turns_alone.begin(w.tick.load(relaxed), t.bodies(), steady_clock::now(), t.turn));
+      return false;
+    }
     if (w.turn.is_measured(w.tick.load(relaxed))) {
       t.turn = w.turn.end(t.bodies(), steady_clock::now());
     } else {

@@ -9,6 +9,9 @@
 // meanwhile. The clock costs as much as five short bodies. So a turn that ends unmeasured has the
 // next few jobs looked at, one of which may be its like; and where turns are far from too long,
 // only who calls `watch` has, now and then.
+//
+// Where nobody waits the same coroutine has the next turn as well, and to ask whether somebody does
+// costs as much as six kept executions. So those turns get longer.
 #pragma once
 
 #include <turnstile/detail/thread_state.hpp>
@@ -20,11 +23,16 @@
 
 namespace turnstile::detail {
 
+inline constexpr std::chrono::nanoseconds longest_turn = std::chrono::microseconds(8);
+
+// How many bodies are over within that, where `bodies` took so long.
+inline std::int64_t bodies_that_fit(std::uint32_t bodies, steady_clock::duration took) noexcept {
+  return longest_turn * std::int64_t{bodies} / std::max(took, steady_clock::duration(1));
+}
+
 // Of a worker, by its own thread. Jobs are told by their numbers, which wrap.
 class turn_length {
  public:
-  static constexpr std::chrono::nanoseconds most_time = std::chrono::microseconds(8);
-
   void watch() noexcept { jobs_to_watch_ = 8; }
   bool watches() const noexcept { return jobs_to_watch_ != 0; }
 
@@ -39,8 +47,7 @@ class turn_length {
 
   // A turn of the job that was watched last ends. How many bodies the next ones have.
   std::uint8_t end(std::uint32_t bodies, steady_clock::time_point now) noexcept {
-    const steady_clock::duration took = std::max(now - begun_, steady_clock::duration(1));
-    const std::int64_t fit = most_time * std::int64_t{bodies - bodies_} / took;
+    const std::int64_t fit = bodies_that_fit(bodies - bodies_, now - begun_);
     is_short_ = fit >= 4 * bodies_in_a_turn;
     if (!is_short_) watch();
     return static_cast<std::uint8_t>(std::clamp<std::int64_t>(fit, 1, bodies_in_a_turn));
@@ -54,6 +61,36 @@ class turn_length {
   std::uint8_t jobs_to_watch_ = 0;
   bool is_short_ = false;  // as far as is known; at first it is not
   std::uint32_t job_ = 0;
+  std::uint32_t bodies_ = 0;
+  steady_clock::time_point begun_{};
+};
+
+// Turns of a job for which nobody waited when they began, by the worker's own thread: each has up
+// to twice as many bodies as the one before, as long as it is over within the same 8 us.
+class lone_turns {
+ public:
+  // Who comes meanwhile waits for so many, even if they suddenly take long.
+  static constexpr std::uint32_t most_bodies = 8 * bodies_in_a_turn;
+
+  // One begins. How many bodies it has; `at_first` where the job has had none yet.
+  std::uint32_t begin(std::uint32_t job, std::uint32_t bodies, steady_clock::time_point now,
+                      std::uint32_t at_first) noexcept {
+    length_ = job == job_ ? next_length(bodies, now) : at_first;
+    job_ = job;
+    bodies_ = bodies;
+    begun_ = now;
+    return length_;
+  }
+
+ private:
+  std::uint32_t next_length(std::uint32_t bodies, steady_clock::time_point now) const noexcept {
+    const std::int64_t most = std::min(2 * length_, most_bodies);
+    const std::int64_t fit = bodies_that_fit(bodies - bodies_, now - begun_);
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(fit, 1, most));
+  }
+
+  std::uint32_t job_ = 0;
+  std::uint32_t length_ = 0;
   std::uint32_t bodies_ = 0;
   steady_clock::time_point begun_{};
 };

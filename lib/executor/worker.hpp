@@ -34,6 +34,7 @@ struct worker {
   std::uint32_t next_look = 0;    // whose queue to look at next
   now_and_then looks;             // at the others
   turn_length turn;               // of a coroutine that need not suspend, if others wait
+  lone_turns turns_alone;         // of one, if nobody does
   gathering gathers;              // its section's coroutines, from the others
   making_up makes_up;             // it takes its share at once
   std::vector<neighbour> others;  // how this one sees them, by index

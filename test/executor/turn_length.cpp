@@ -1,4 +1,5 @@
-// turn_length.cpp - how many bodies a turn has, where others wait for the worker.
+// turn_length.cpp - how many bodies a turn has, where others wait for the worker, and where nobody
+// does.
 
 #include "executor/turn_length.hpp"
 
@@ -13,6 +14,7 @@
 
 using namespace std::chrono_literals;
 using namespace turnstile;
+using detail::lone_turns;
 using detail::steady_clock;
 using detail::turn_length;
 
@@ -45,9 +47,27 @@ class worker {
   steady_clock::time_point now_{1h};
 };
 
+// A job whose turns begin where nobody waits.
+class lone_job {
+ public:
+  // How many bodies the next turn has, after one of so many.
+  std::uint32_t end_turn(std::uint32_t bodies, steady_clock::duration took) {
+    bodies_ += bodies;
+    now_ += took;
+    return turns_.begin(job_, bodies_, now_, 32);
+  }
+  void begin_another() { ++job_; }
+
+ private:
+  lone_turns turns_;
+  std::uint32_t job_ = 0xffff'ffff;
+  std::uint32_t bodies_ = 0xffff'fff0;
+  steady_clock::time_point now_{1h};
+};
+
 void take_longer_than_a_turn_may() {
   const auto begun = steady_clock::now();
-  while (steady_clock::now() - begun <= turn_length::most_time) {
+  while (steady_clock::now() - begun <= detail::longest_turn) {
   }
 }
 
@@ -56,6 +76,29 @@ task<> run(critical_section& cs, int id, int bodies, std::vector<int>& who) {
     co_await cs.execute([&who, id] {
       take_longer_than_a_turn_may();
       who.push_back(id);
+    });
+  }
+}
+
+// Notes how many bodies have run before it does.
+struct latecomer : job {
+  explicit latecomer(const int& n) noexcept : job(&come), ran(n) {}
+  static void come(job& j) noexcept {
+    auto& self = static_cast<latecomer&>(j);
+    self.came_after = self.ran;
+  }
+
+  const int& ran;
+  int came_after = -1;
+};
+
+// Its bodies take long. In one of them `late` comes to its worker.
+task<> run_alone(thread_pool& pool, int bodies, int meets_in, latecomer& late, int& ran) {
+  critical_section cs;
+  while (ran != bodies) {
+    co_await cs.execute([&] {
+      take_longer_than_a_turn_may();
+      if (++ran == meets_in) pool.post(late);
     });
   }
 }
@@ -124,6 +167,44 @@ TEST_SUITE("executor") {
     CHECK_FALSE(w.watches());
     w.watch();
     CHECK(w.run_job(32, 64us) == 4);
+  }
+
+  TEST_CASE("lone_turns: each is twice as long as the one before, up to 256 bodies") {
+    lone_job j;
+    CHECK(j.end_turn(32, 1us) == 32);  // what came before may have been slow
+    for (const std::uint32_t bodies : {64u, 128u, 256u, 256u}) {
+      CHECK(j.end_turn(bodies / 2, 1us) == bodies);
+    }
+  }
+
+  TEST_CASE(
+      "lone_turns: of bodies that take longer one has as many as take 8 us, and one at least") {
+    lone_job j;
+    j.end_turn(32, 1us);
+    CHECK(j.end_turn(32, 64us) == 4);
+    CHECK(j.end_turn(4, 1ms) == 1);
+    CHECK(j.end_turn(1, 8us) == 1);
+    CHECK(j.end_turn(1, 0us) == 2);
+    CHECK(j.end_turn(2, 1us) == 4);
+  }
+
+  TEST_CASE("lone_turns: the first one of another job is as short as any") {
+    lone_job j;
+    j.end_turn(32, 1us);
+    CHECK(j.end_turn(32, 1us) == 64);
+    j.begin_another();
+    CHECK(j.end_turn(64, 1us) == 32);
+    CHECK(j.end_turn(32, 64us) == 4);
+  }
+
+  TEST_CASE("lone_turns: who comes while bodies take long waits for two of them at most") {
+    constexpr int meets_in = 70;  // the first two turns may be long ones
+    thread_pool pool(1);
+    int ran = 0;
+    latecomer late(ran);
+    sync_wait(schedule_on(pool, run_alone(pool, 2 * meets_in, meets_in, late, ran)));
+    CHECK(late.came_after >= meets_in);
+    CHECK(late.came_after <= meets_in + 2);
   }
 
   TEST_CASE(

@@ -113,6 +113,14 @@ TEST_SUITE("section") {
     CHECK(&same == &x);
   }
 
+  TEST_CASE("execute: gives a reference to what the body has captured") {
+    critical_section cs;
+    const auto get = [](critical_section& s, int n) -> task<int> {
+      co_return co_await s.execute([n]() -> const int& { return n; });
+    };
+    CHECK(sync_wait(get(cs, 8)) == 8);
+  }
+
   TEST_CASE("execute: gives a reference as a reference through the queue") {
     critical_section cs;
     int x = 3;

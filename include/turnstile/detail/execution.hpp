@@ -54,6 +54,7 @@ class execution : protected section_request {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
+    body_at_hand body = body_;
     must_be_fresh();
     if (is_in_chain(t.chain) || !asks_for_nothing_now()) [[unlikely]] {
       if (checks_and_claims(t, then)) return arrive_only();
@@ -64,7 +65,7 @@ class execution : protected section_request {
       if (k.has(section, now) && !sent && section.enter_kept(k, now)) [[likely]] {
         if (then == phase::ran) end_withdrawal();
         std::construct_at(&got_, unsaid{});
-        const left_by_body what = run_body(t, t.chain);
+        const left_by_body what = run_body(t, t.chain, body);
         must_be_fresh();  // the body may have got hold of this
         const bool is_all = is_all_a_value(what);
         const std::uint64_t ended = now + keeper::one_body;
@@ -83,7 +84,7 @@ class execution : protected section_request {
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
         if (then == phase::ran) end_withdrawal();
-        const bool is_all = is_all_a_value(run_body(t, t.chain));
+        const bool is_all = is_all_a_value(run_body(t, t.chain, body));
         section.leave(line, t);
         turn_ended = t.turn_has_ended();
         return is_all ? phase::awaited : phase::left_more;
@@ -167,10 +168,20 @@ class execution : protected section_request {
     chain_frame* guards;
     bool has_value;  // false: it threw
   };
-  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* requester) noexcept {
+  // One that fits into registers stays there while the section is entered, which is the end of what
+  // a compiler knows of memory. It is called once, so nobody sees which copy that was, unless what
+  // it returns may refer to it.
+  static constexpr bool fits_registers =
+      std::is_trivially_copyable_v<Body> && std::is_copy_constructible_v<Body> &&
+      sizeof(Body) <= 2 * sizeof(void*) &&
+      (std::is_void_v<value> || std::is_arithmetic_v<value> || std::is_enum_v<value>);
+  using body_at_hand = std::conditional_t<fits_registers, Body, Body&>;
+
+  TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* requester,
+                                         Body& body) noexcept {
     left_by_body what{nullptr, false};
-    what.guards = run_held(t, t.chain, *section_, requester, at_, [this, &what] {
-      what.has_value = got_.run([this]() -> decltype(auto) { return std::invoke(body_); });
+    what.guards = run_held(t, t.chain, *section_, requester, at_, [this, &what, &body] {
+      what.has_value = got_.run([&body]() -> decltype(auto) { return std::invoke(body); });
     });
     return what;
   }
@@ -197,7 +208,7 @@ class execution : protected section_request {
     if constexpr (may_wait) {
       return self.waiting_.start(self, self.body_, self.chain_);
     } else {
-      self.left_ = self.run_body(here(), self.chain_).guards;
+      self.left_ = self.run_body(here(), self.chain_, self.body_).guards;
       return outcome::finished;
     }
   }

@@ -209,14 +209,20 @@ class alignas(cache_line) keeper {
     return const_cast<section_core*>(section_.load(relaxed));
   }
 
+  atomic<const section_core*> counts_{nullptr};  // the last one, which may be gone
+  // With bodies, one_body for each execution of that. May wrap.
+  atomic<std::uint64_t> since_{0};
+  // Judging by them is all that is done with the candidate and its numbers; only its thread touches
+  // them.
+  guarded<const section_core*> candidate_{nullptr};
+  // What an execution looks at and writes is no word of the three that it looks at and writes at the
+  // beginning of a line elsewhere: the thread's own address, the chain and the end of the turn. A
+  // load waits for an earlier store whose address ends in the same 12 bits (4K aliasing: Intel
+  // 64 and IA-32 Architectures Optimization Reference Manual), and where the linker puts the
+  // keepers is chance (bench/tried.md).
   atomic<std::uint64_t> bodies_{0};
   atomic<std::uint64_t> word_{0};
   atomic<const section_core*> section_{nullptr};  // kept, wanted or taken, until its thread looks
-  atomic<const section_core*> counts_{nullptr};   // the last one, which may be gone
-  // With bodies, one_body for each execution of that. May wrap.
-  atomic<std::uint64_t> since_{0};
-  // Judging by them is all that is done with the following; only its thread touches them.
-  guarded<const section_core*> candidate_{nullptr};
   guarded<std::uint64_t> candidates_executions_{0};
   guarded<std::uint32_t> turns_{0};  // in a row that were the candidate's alone
 };

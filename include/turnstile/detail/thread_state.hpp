@@ -111,7 +111,7 @@ struct alignas(cache_line) thread_state {
   bool turn_has_ended() const noexcept { return static_cast<std::int32_t>(left_in_turn) < 0; }
   // The same after a body in what it keeps, whose keeper says `now`.
   bool turn_has_ended(std::uint64_t now) const noexcept {
-    return static_cast<std::int64_t>(end_of_turn - now) <= 0;
+    return static_cast<std::int64_t>(end_of_turn) <= static_cast<std::int64_t>(now);
   }
 
   // After `length` bodies others get a turn.
