@@ -48,7 +48,7 @@ class turn_length {
   // A turn of the job that was watched last ends. How many bodies the next ones have.
   std::uint8_t end(std::uint32_t bodies, steady_clock::time_point now) noexcept {
     const std::int64_t fit = bodies_that_fit(bodies - bodies_, now - begun_);
-    is_short_ = fit >= 4 * bodies_in_a_turn;
+    is_short_ = fit >= 2 * bodies_in_a_turn;
     if (!is_short_) watch();
     return static_cast<std::uint8_t>(std::clamp<std::int64_t>(fit, 1, bodies_in_a_turn));
   }
