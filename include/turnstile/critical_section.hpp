@@ -122,7 +122,8 @@ class critical_section {
   ///            around it; at once, whoever holds the section. A running body is never stopped
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the
   ///            awaiting frame, longer than the awaitable it returns. A plain body allocates
-  ///            nothing
+  ///            nothing; a small one that is trivially copyable may run as a copy that ends with
+  ///            the call
   ///
   /// A body that takes a `stream&`, and cannot be called without, is a device execution: it only
   /// submits work, to `options.on` or to the section's own stream. The section continues with the

@@ -25,7 +25,7 @@ namespace turnstile::detail {
 
 // Says when to look: every so many jobs and bodies, as many as last about 100 us. The clock is read
 // only then. Jobs alone would not do: one of those that a drain has handed back lasts some 100 ns,
-// and one turn of a coroutine that is alone as long as 32 of them.
+// and one of a coroutine that is alone for ever.
 class now_and_then {
  public:
   // What the worker has begun and run so far; both wrap.

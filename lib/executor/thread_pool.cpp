@@ -237,7 +237,7 @@ class pool_core {
   }
 
   // Asked at the end of each turn of a coroutine that need not suspend. False: nobody else waits
-  // here.
+  // here, and the next turn has begun.
   bool ends_turn(worker& w) noexcept {
     thread_state& t = here();
     if (!w.has_backlog() && injector_.size() == 0 && !gets_others_jobs(w)) {

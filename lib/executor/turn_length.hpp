@@ -7,8 +7,8 @@
 //
 // What is measured is a job from its start to the end of a turn, by the bodies that were run
 // meanwhile. The clock costs as much as five short bodies. So a turn that ends unmeasured has the
-// next few jobs looked at, one of which may be its like; and where turns are far from too long,
-// only who calls `watch` has, now and then.
+// next few jobs looked at, one of which may be its like; and where turns take less than half of
+// that, only who calls `watch` has, now and then.
 //
 // Where nobody waits the same coroutine has the next turn as well, and to ask whether somebody does
 // costs as much as six kept executions. So those turns get longer.
@@ -69,7 +69,8 @@ class turn_length {
 // to twice as many bodies as the one before, as long as it is over within the same 8 us.
 class lone_turns {
  public:
-  // Who comes meanwhile waits for so many, even if they suddenly take long.
+  // Who comes meanwhile waits for so many, even if they suddenly take long; for twice as many where
+  // half of them are in what the thread keeps (thread_state::end_of_turn).
   static constexpr std::uint32_t most_bodies = 8 * bodies_in_a_turn;
 
   // One begins. How many bodies it has; `at_first` where the job has had none yet.
@@ -90,7 +91,7 @@ class lone_turns {
   }
 
   std::uint32_t job_ = 0;
-  std::uint32_t length_ = 0;
+  std::uint32_t length_ = 1;
   std::uint32_t bodies_ = 0;
   steady_clock::time_point begun_{};
 };

@@ -157,7 +157,8 @@ TEST_SUITE("executor") {
   }
 
   TEST_CASE(
-      "turn_length: where turns are far from too long none is watched until somebody asks for it") {
+      "turn_length: where turns take less than half of 8 us none is watched until somebody asks "
+      "for it") {
     worker w;
     w.watch();
     CHECK(w.run_job(32, 4us) == 32);  // half of what it may take
@@ -199,9 +200,9 @@ TEST_SUITE("executor") {
 
   TEST_CASE("lone_turns: who comes while bodies take long waits for two of them at most") {
     constexpr int meets_in = 70;  // the first two turns may be long ones
-    thread_pool pool(1);
     int ran = 0;
-    latecomer late(ran);
+    latecomer late(ran);  // may run as late as when the pool ends
+    thread_pool pool(1);
     sync_wait(schedule_on(pool, run_alone(pool, 2 * meets_in, meets_in, late, ran)));
     CHECK(late.came_after >= meets_in);
     CHECK(late.came_after <= meets_in + 2);

@@ -40,6 +40,13 @@ struct counting_body {
   int calls = 0;
 };
 
+struct copied_by_name {
+  copied_by_name() = default;
+  explicit copied_by_name(const copied_by_name&) = default;
+  int operator()() const { return 6; }
+};
+static_assert(std::is_trivially_copyable_v<copied_by_name>);
+
 template <class R, class Body>
 foreign keep(critical_section& cs, Body& body, std::optional<R>& out) {
   out.emplace(co_await cs.execute(body));
@@ -97,6 +104,12 @@ TEST_SUITE("section") {
     CHECK(run_queued<std::string>(cs, [] { return std::string("queued"); }) == "queued");
   }
 
+  TEST_CASE("execute: a body's copies may have to be asked for by name") {
+    critical_section cs;
+    const copied_by_name body;
+    CHECK(sync_wait(cs.execute(body)) == 6);
+  }
+
   TEST_CASE("execute: gives a move-only value") {
     critical_section cs;
     auto make = [] { return std::make_unique<int>(7); };
@@ -113,6 +126,7 @@ TEST_SUITE("section") {
     CHECK(&same == &x);
   }
 
+  // If that were gone already, the address sanitizer would know.
   TEST_CASE("execute: gives a reference to what the body has captured") {
     critical_section cs;
     const auto get = [](critical_section& s, int n) -> task<int> {

@@ -54,7 +54,7 @@ class execution : protected section_request {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
-    body_at_hand body = body_;
+    body_at_hand body = at_hand(body_);
     must_be_fresh();
     if (is_in_chain(t.chain) || !asks_for_nothing_now()) [[unlikely]] {
       if (checks_and_claims(t, then)) return arrive_only();
@@ -168,14 +168,21 @@ class execution : protected section_request {
     chain_frame* guards;
     bool has_value;  // false: it threw
   };
-  // One that fits into registers stays there while the section is entered, which is the end of what
-  // a compiler knows of memory. It is called once, so nobody sees which copy that was, unless what
-  // it returns may refer to it.
+  // A body that fits into registers stays there while the section is entered, which is the end of
+  // what a compiler knows of memory. It is called once, so nobody sees which copy that was, unless
+  // it gives away its own address, as what it returns may.
   static constexpr bool fits_registers =
-      std::is_trivially_copyable_v<Body> && std::is_copy_constructible_v<Body> &&
-      sizeof(Body) <= 2 * sizeof(void*) &&
+      !may_wait && std::is_trivially_copyable_v<Body> &&
+      std::is_trivially_copy_constructible_v<Body> && sizeof(Body) <= 2 * sizeof(void*) &&
       (std::is_void_v<value> || std::is_arithmetic_v<value> || std::is_enum_v<value>);
   using body_at_hand = std::conditional_t<fits_registers, Body, Body&>;
+  TURNSTILE_INLINE static body_at_hand at_hand(Body& b) noexcept {
+    if constexpr (fits_registers) {
+      return Body(std::as_const(b));
+    } else {
+      return b;
+    }
+  }
 
   TURNSTILE_INLINE left_by_body run_body(thread_state& t, chain_frame* requester,
                                          Body& body) noexcept {

@@ -215,11 +215,11 @@ class alignas(cache_line) keeper {
   // Judging by them is all that is done with the candidate and its numbers; only its thread touches
   // them.
   guarded<const section_core*> candidate_{nullptr};
-  // What an execution looks at and writes is no word of the three that it looks at and writes at the
-  // beginning of a line elsewhere: the thread's own address, the chain and the end of the turn. A
-  // load waits for an earlier store whose address ends in the same 12 bits (4K aliasing: Intel
-  // 64 and IA-32 Architectures Optimization Reference Manual), and where the linker puts the
-  // keepers is chance (bench/tried.md).
+  // What an execution uses here are other words of a line than those it uses of thread_state's
+  // first line, and than the first one, at which the thread's own address is. A load waits for an
+  // earlier store whose address ends in the same 12 bits (4K aliasing: Intel 64 and IA-32
+  // Architectures Optimization Reference Manual), and where the linker puts the keepers is chance
+  // (bench/tried.md).
   atomic<std::uint64_t> bodies_{0};
   atomic<std::uint64_t> word_{0};
   atomic<const section_core*> section_{nullptr};  // kept, wanted or taken, until its thread looks

@@ -25,7 +25,7 @@ struct token_pin;
 struct worker;
 
 // How many bodies may run on a thread, at most, before coroutines that need not suspend give others
-// a turn: the same as a drain's budget.
+// a turn, if others wait (else executor/turn_length.hpp): the same as a drain's budget.
 inline constexpr std::uint32_t bodies_in_a_turn = 32;
 
 // A stack that belongs to a fiber and not to the thread.
@@ -59,10 +59,11 @@ class chain_top {
 extern constinit keeper keeps_nothing;
 
 struct alignas(cache_line) thread_state {
+  // Where these three lie in a cache line matters to keeper.hpp.
   chain_top chain;                 // innermost section held by what runs here; owned share
   keeper* keeps = &keeps_nothing;  // the section that stays with it; see keeper.hpp
   // When others get a turn here: what the keeper's number is then, and how many bodies elsewhere
-  // are left before the last one; below 0 the turn is over, and it may wrap. Each is told by what
+  // are left before the last one, which may wrap; below 0 the turn is over. Each is told by what
   // counts the body anyway, so that a turn that has both may be up to twice as long.
   std::uint64_t end_of_turn = bodies_in_a_turn * keeper::one_body;
   std::uint32_t left_in_turn = bodies_in_a_turn - 1;
