@@ -37,8 +37,8 @@ class [[nodiscard("nothing is waited for until it is passed to execute")]] depen
 /// Throws     the first error of a dependency, after all have ended; then nothing was asked for
 /// Cancel     if the token is stopped already, or the deadline is past, they are not awaited
 ///            either; later on token and deadline withdraw the request
-/// Lifetime   an lvalue is referred to, an rvalue moved; frames are allocated, one for each and one
-///            more
+/// Lifetime   an lvalue is referred to, an rvalue moved; frames are allocated, one for each that is
+///            no task and one more
 template <detail::awaitable... A>
 dependencies<A...> after(A&&... all) {
   return dependencies<A...>(std::forward<A>(all)...);

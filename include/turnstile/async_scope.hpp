@@ -27,7 +27,8 @@ inline constexpr scope_options default_scope{};
 ///
 /// Threads    every member from any thread; construction and destruction from one
 /// Memory     a coroutine that has joined sees what the work wrote
-/// Progress   spawn allocates; join does not block a thread but for a few steps of a list
+/// Progress   spawn allocates; it, the end of the work, and join do not block a thread but for a
+///            few steps of a list
 /// Runs on    the scope's executor, else the spawning thread until the work first suspends
 /// Resumes    a joining coroutine on the executor it was running on
 /// Throws     spawn: bad_alloc, and then the work did not start. join: the first error of the work

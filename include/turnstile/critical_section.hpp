@@ -112,8 +112,8 @@ class critical_section {
   ///            thread that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the
   ///            thread that served it, after the section was released; on thread_pool::shared() if
-  ///            something that runs there meanwhile blocks the thread through the library
-  ///            (sync_wait, execute_blocking)
+  ///            it was withdrawn, has waited for a device, or something that runs there meanwhile
+  ///            blocks the thread through the library (sync_wait, execute_blocking)
   /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error,
   ///            section_closed, section_full, exclusive_access_error, device_mismatch_error;
   ///            bad_alloc if a first claim, or waiting outside, cannot allocate. Later:
@@ -237,8 +237,9 @@ class critical_section {
   /// Starts an execution that nobody waits for. Its error goes to on_unobserved_error.
   ///
   /// Runs on    as submit
-  /// Throws     what refuses it: section_closed, section_full, exclusive_access_error;
-  ///            operation_cancelled or deadline_exceeded if it is too late already; bad_alloc
+  /// Throws     what refuses it: section_closed, section_full, exclusive_access_error,
+  ///            device_mismatch_error, device_error; operation_cancelled or deadline_exceeded if it
+  ///            is too late already; bad_alloc
   /// Cancel     as submit, but the error goes to on_unobserved_error
   /// Lifetime   as submit
   template <class Body>

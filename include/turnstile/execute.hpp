@@ -58,7 +58,8 @@ concept section_like =
 ///            different executors; reentry_error at once when awaited, before anything is queued,
 ///            if the chain holds one of them; section_closed if one is closed, and then those
 ///            entered before it count no execution; section_full, operation_cancelled,
-///            deadline_exceeded likewise
+///            deadline_exceeded likewise; and, as execute, deadlock_error, exclusive_access_error,
+///            device_mismatch_error, device_error, bad_alloc
 /// Claims     what one of the sections has claimed before stays its own; all else that `uses`
 ///            names, or that the body touches, is claimed by the section that is entered last: the
 ///            youngest of those bound to an executor or, if there are none, of all

@@ -17,7 +17,7 @@ namespace turnstile {
 /// Memory     whatever finds it ready, or resumes after awaiting it, sees what the body wrote
 /// Progress   wait-free; in a chain that holds sections, awaiting takes the lock of the wait graph
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where the body
-///            ended
+///            ended, or on thread_pool::shared() if the wait was stopped
 /// Throws     what the body throws, or what refused the request; deadlock_error if the wait would
 ///            never end; then the handle can be awaited again
 /// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can

@@ -20,8 +20,7 @@ namespace turnstile {
 /// Memory     a round sees everything that came before each write in it, and so does each writer
 ///            after
 /// Progress   does not block a thread but for a lock, for a step of a list
-/// Resumes    when all replicas have come, on the executor the awaiting coroutine was running on;
-///            the one that came last continues at once
+/// Resumes    when all replicas have come, on the executor the awaiting coroutine was running on
 /// Claims     as a variable, one for each replica: a call claims that replica's value
 /// Throws     the call: std::logic_error if the aggregation is none, std::out_of_range,
 ///            exclusive_access_error. The co_await, for all replicas of the round, none of which
