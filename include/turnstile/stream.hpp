@@ -102,7 +102,8 @@ class stream {
   /// Copies from anywhere to anywhere that the device can reach; both must live until that is done.
   /// Memory of the host that is not pinned is read and written in its turn as well, and no thread
   /// waits for what comes before: it goes through 1 MiB of pinned memory, piece by piece, which
-  /// takes longer.
+  /// takes longer. Each piece is a callable, of which CUDA runs one at a time, and a copy; CUDA
+  /// blocks a thread that gives more than about 1000 of those ahead.
   void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
 
   /// This place in the order.

@@ -52,6 +52,7 @@ void copy_that_may_fail(fake::call c, int k, int error, bool is_to_device) {
   fake::go_by_itself(true);
   fake::fail(c, k, error);
   const int before = fake::count(c);
+  const int waits_before = fake::count(fake::call::stream_synchronize);
   bool failed = false;
   try {
     if (is_to_device) {
@@ -62,6 +63,11 @@ void copy_that_may_fail(fake::call c, int k, int error, bool is_to_device) {
   } catch (const device_error& e) {
     failed = true;
     CHECK(e.lost() == is_lost);
+    // What the driver was given of it may write into memory that is the caller's, too.
+    const bool may_go_on = c == fake::call::memcpy_async || c == fake::call::launch_host_func;
+    if (may_go_on && !is_lost) {
+      CHECK(fake::count(fake::call::stream_synchronize) == waits_before + 1);
+    }
     here.reset();
   }
   // Whoever looks at the stream makes it current, too.
@@ -160,6 +166,22 @@ TEST_SUITE("device") {
     CHECK(copies() == 1);
     CHECK(host_functions() == 0);
     sync_wait(wait_for(s));
+  }
+
+  TEST_CASE("pageable: in an adopted stream, which may wait for others, a short one is not") {
+    const gpus g;
+    fake::go_by_itself(true);
+    CUstream_st* const handle = fake::new_stream(0);
+    {
+      stream s = detail::stream_access::on(detail::adopt_gpu_stream(handle));
+      device_buffer<int> there(s, 1);
+      const int from = 1;
+      s.copy(there.data(), &from, sizeof from);
+      CHECK(copies() == 1);
+      CHECK(host_functions() == 1);
+      sync_wait(wait_for(s));
+    }
+    CHECK(fake::table().stream_destroy(handle) == 0);
   }
 
   TEST_CASE("pageable: memory that is pinned, or a device's, is left to the driver") {

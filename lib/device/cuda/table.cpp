@@ -53,17 +53,17 @@ class blocking_wait {
   blocking_wait& operator=(const blocking_wait&) = delete;
 
   int until(CUevent_st* e) {
-    if (!is_made_) {  // no memory, say, which is no error of `e`
-      cudaGetLastError();
-      return cudaEventSynchronize(e);
-    }
-    cudaError_t error = cudaStreamWaitEvent(stream_, e, cudaEventWaitDefault);
-    if (error == cudaSuccess) error = cudaEventRecord(reached_, stream_);
-    if (error == cudaSuccess) error = cudaEventSynchronize(reached_);
-    return error;
+    if (is_made_ && comes_behind(e)) return cudaEventSynchronize(reached_);
+    cudaGetLastError();  // no memory, say, which is no error of `e`
+    return cudaEventSynchronize(e);
   }
 
  private:
+  bool comes_behind(CUevent_st* e) {
+    return cudaStreamWaitEvent(stream_, e, cudaEventWaitDefault) == cudaSuccess &&
+           cudaEventRecord(reached_, stream_) == cudaSuccess;
+  }
+
   cudaStream_t stream_ = nullptr;
   cudaEvent_t reached_ = nullptr;
   bool is_made_ = false;

@@ -139,11 +139,17 @@ void gpu_device::give_back(gpu_point& p) noexcept {
   --destroying_;
 }
 
-void* gpu_device::unused_block() noexcept {
+// Null: there is none, and one more may be made.
+void* gpu_device::unused_block() {
   const std::lock_guard locked(lock_);
-  void* const first = unused_blocks_;
-  if (first != nullptr) unused_blocks_ = *static_cast<void**>(first);
-  return first;
+  if (unused_blocks_.empty()) {
+    unused_blocks_.reserve(blocks_ + 1);
+    ++blocks_;
+    return nullptr;
+  }
+  void* const last = unused_blocks_.back();
+  unused_blocks_.pop_back();
+  return last;
 }
 
 void* gpu_device::take_block(gpu_outcome& o) {
@@ -159,7 +165,7 @@ void* gpu_device::take_block(gpu_outcome& o) {
 
 void gpu_device::give_back_block(void* block) noexcept {
   const std::lock_guard locked(lock_);
-  *static_cast<void**>(block) = std::exchange(unused_blocks_, block);
+  unused_blocks_.push_back(block);
 }
 
 std::uint32_t gpu_device::add(const std::shared_ptr<gpu_stream>& s) {

@@ -119,7 +119,7 @@ class gpu_device {
   void lose(gpu_outcome o, const std::string& place);
   gpu_point* unused_or_new();
   void destroy(CUevent_st* e) const noexcept;
-  void* unused_block() noexcept;
+  void* unused_block();
   bool is_none(const std::uint32_t& threads) noexcept;
   void wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;
 
@@ -131,7 +131,8 @@ class gpu_device {
   mutex lock_;  // all below
   std::vector<std::unique_ptr<gpu_point>> points_;
   gpu_point* unused_ = nullptr;
-  void* unused_blocks_ = nullptr;  // each begins with the address of the next one
+  std::vector<void*> unused_blocks_;  // with room for all; not in themselves, which CUDA may unmap
+  std::size_t blocks_ = 0;
   std::vector<std::weak_ptr<gpu_stream>> streams_;
   std::uint32_t last_number_ = 0;
   std::uint32_t blocked_ = 0;     // threads, on an event

@@ -170,8 +170,8 @@ gpu_outcome gpu_stream::ask_for_end(bool& is_pageable, const void* p) const noex
 }
 
 // Whether the driver would do it in its turn and block nobody. What is short does so, in a stream
-// that has nothing to do: it is done at once, and whoever might write its source has done so. And a
-// capture gets what it would get without the library: what copies through a block is called once.
+// of ours that has nothing to do: it is done at once, and whoever might write its source has done
+// so. Somebody else's may wait for what CUDA's default stream does. And a capture gets what it would get without the library: what copies through a block is called once.
 gpu_outcome gpu_stream::ask_who_copies(copying& c, bool& driver) const noexcept {
   driver = c.bytes == 0;
   if (driver) return {};
@@ -180,7 +180,7 @@ gpu_outcome gpu_stream::ask_who_copies(copying& c, bool& driver) const noexcept 
   driver = !c.is_pageable();
   if (o.failed() || driver) return o;
   o = ask_for_capture(driver);
-  if (o.failed() || driver || c.bytes > short_copy) return o;
+  if (o.failed() || driver || c.bytes > short_copy || is_adopted_) return o;
   device_.prepare_to_look();
   const gpu_outcome idle{device_.answer(device_.api().stream_query(native())), "cudaStreamQuery"};
   driver = !idle.failed();
@@ -202,9 +202,24 @@ void gpu_stream::copy(void* to, const void* from, std::size_t bytes) {
       return driver ? give_copy(to, from, bytes) : copy_on_host(c);
     });
   } catch (...) {
-    if (c.memory != nullptr) c.memory->end();
+    if (c.memory != nullptr) take_back(*c.memory);
     throw;
   }
+}
+
+// From now on nothing that was given of the copy uses either end of it, not even the driver.
+void gpu_stream::take_back(loan& memory) noexcept {
+  memory.end();
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(order_);
+    if (device_.over() != nullptr || is_closed_.load(relaxed)) return;
+    o = device_.make_current();
+    if (!o.failed()) o = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
+  }
+  if (!o.failed()) return;
+  device_.forget_last_error();
+  device_.ends_with(o, name());
 }
 
 // One piece after the other through the stream's one block: whoever fills it or empties it comes in
@@ -214,9 +229,8 @@ gpu_outcome gpu_stream::copy_on_host(copying& c) {
   if (block_ == nullptr && !c.is_on_host()) block_ = device_.take_block(o);
   if (o.failed()) return o;
   c.memory = std::make_shared<loan>();
-  const std::size_t most = c.is_on_host() ? c.bytes : gpu_device::block_bytes;
   for (std::size_t done = 0; done != c.bytes && !o.failed();) {
-    const std::size_t n = std::min(c.bytes - done, most);
+    const std::size_t n = std::min(c.bytes - done, gpu_device::block_bytes);
     o = give_piece(c, done, n);
     done += n;
     limit_calls();

@@ -81,6 +81,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   gpu_outcome launch(std::unique_ptr<gpu_call>& call);
   void limit_calls() noexcept;
   class loan;
+  void take_back(loan& memory) noexcept;
   struct host_copy;
   struct copying;
   gpu_outcome ask_for_end(bool& is_pageable, const void* p) const noexcept;
