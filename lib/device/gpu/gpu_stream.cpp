@@ -171,7 +171,8 @@ gpu_outcome gpu_stream::ask_for_end(bool& is_pageable, const void* p) const noex
 
 // Whether the driver would do it in its turn and block nobody. What is short does so, in a stream
 // of ours that has nothing to do: it is done at once, and whoever might write its source has done
-// so. Somebody else's may wait for what CUDA's default stream does. And a capture gets what it would get without the library: what copies through a block is called once.
+// so. Somebody else's may wait for what CUDA's default stream does. And a capture gets what it
+// would get without the library: what copies through a block is called once.
 gpu_outcome gpu_stream::ask_who_copies(copying& c, bool& driver) const noexcept {
   driver = c.bytes == 0;
   if (driver) return {};
