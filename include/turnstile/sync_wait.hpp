@@ -11,26 +11,33 @@
 namespace turnstile {
 namespace detail {
 
-// Edges    Y1  word.exchange(seq_cst) in ended -> load(acquire) in block: the result. An RMW,
-//              because notify_one looks whether anybody waits: a store could still be on its way
-//              then.
+// Shape    word  0 --block--> parked; whichever of them --ended--> over
+//
+// Edges    Y1  word.exchange(seq_cst) in ended -> load(acquire) in has_ended: the result. seq_cst,
+//              because notify_one looks whether anybody waits: its look must not come first.
 // Dangers  After the exchange the waiting thread may have returned, and this object be gone.
 //          Notifying uses the address only, and a waiter looks at the word again whenever it wakes.
+//          Only who is parked is notified: libstdc++ makes the system call as soon as anybody waits
+//          whose word's address has the same hash, such as a pool's idle worker.
 // Proof    test/schedule (every scenario that waits with it)
 class thread_blocker : public branch_end {
  public:
   thread_blocker() noexcept : branch_end(&ended_here) {}
 
-  bool has_ended() const noexcept { return word_.load(acquire) != 0; }  // Y1
+  bool has_ended() const noexcept { return word_.load(acquire) == over; }  // Y1
   void block() noexcept {
-    while (word_.load(acquire) == 0) word_.wait(0, relaxed);  // Y1
+    std::uint32_t running = 0;
+    word_.compare_exchange_strong(running, parked, relaxed, relaxed);
+    while (!has_ended()) word_.wait(parked, relaxed);
   }
 
  private:
+  static constexpr std::uint32_t parked = 1;
+  static constexpr std::uint32_t over = 2;
+
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     atomic<std::uint32_t>& word = static_cast<thread_blocker&>(self).word_;
-    word.exchange(1, seq_cst);  // Y1
-    word.notify_one();
+    if (word.exchange(over, seq_cst) == parked) word.notify_one();  // Y1
     return {};
   }
 
@@ -59,8 +66,10 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
     const detail::not_in_fiber coroutines_run_here;
     root.run();
   }
-  if (!end.has_ended()) detail::before_blocking();
-  end.block();
+  if (!end.has_ended()) {
+    detail::before_blocking();
+    end.block();
+  }
   if (detail::chain_frame* const left = root.take_left()) detail::adopt_holds(*left);
   return root.got().take();
 }

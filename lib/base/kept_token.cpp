@@ -13,8 +13,6 @@ namespace {
 constexpr std::uint32_t closed = 1;
 constexpr std::uint32_t one_elsewhere = 2;
 
-constinit atomic<std::uint64_t> threads_known{0};
-
 bool is_free(token_pin& p) noexcept {
   return p.elsewhere.load(acquire) == p.uses * one_elsewhere;  // K1
 }
@@ -54,13 +52,11 @@ void free_some(token_pin*& last_apart) noexcept {
 }
 
 token_pin* keep(const std::stop_token& t) {
-  thread_state& mine = here();
-  if (mine.number == 0) mine.number = threads_known.fetch_add(1, relaxed) + 1;
-  token_pin*& kept = mine.kept_token;
+  token_pin*& kept = here().kept_token;
   if (kept != nullptr && is_free(*kept)) {
     kept->token = t;
   } else {
-    auto fresh = std::make_unique<token_pin>(t, mine.number);
+    auto fresh = std::make_unique<token_pin>(t, thread_number());
     if (kept != nullptr) {
       token_pin*& last_apart = fresh->next = kept->next;
       free_some(last_apart);

@@ -1,5 +1,6 @@
 // thread_state.cpp - where what a thread does for the library is kept.
 
+#include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
 namespace turnstile::detail {
@@ -15,6 +16,11 @@ constinit keeper keeps_nothing;
 [[gnu::noinline]] thread_state& here_by_a_call() noexcept {
   asm volatile("" ::: "memory");
   return this_thread_state;
+}
+
+std::uint64_t first_number() noexcept {
+  static constinit atomic<std::uint64_t> given{0};
+  return here().number = given.fetch_add(1, relaxed) + 1;
 }
 
 }  // namespace turnstile::detail

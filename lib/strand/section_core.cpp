@@ -14,6 +14,8 @@
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/detail/suspended.hpp>
 
+#include <optional>
+
 namespace turnstile::detail {
 
 constinit thread_local pace this_pace;
@@ -138,61 +140,71 @@ TURNSTILE_INLINE void section_core::hand_back(request& r, const request* own,
   }
 }
 
+// Gives what comes next. Null: the section is left, or owned by a body or a guard.
+TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, batch& done) noexcept {
+  if (has_tail_) [[unlikely]] {
+    r = unless_it_waits(r, done);
+    if (r == nullptr) return nullptr;
+  }
+  request* ends = r;  // who is handed back
+  if (r->may_wait) [[unlikely]] {
+    if (stand_in::is_one(*r)) ends = &stand_in::of(*r).behind();
+    if (ends->may_wait) {
+      // The body may go on elsewhere before start returns, so nothing may be owed by then.
+      ring_.account(mine_);
+      done.flush();
+    }
+  }
+  const bool timed = ends->accepted_at != 0;
+  if (timed) [[unlikely]]
+    start_time(ends->accepted_at);
+  const outcome what = r->start(*r);
+  switch (what) {
+    case outcome::suspended: return nullptr;
+    case outcome::granted: hand_back(*ends, own, done); return nullptr;
+    case outcome::closed: finish_closing(done); return nullptr;
+    case outcome::entered: done.add_entered(*ends); return nullptr;
+    case outcome::finished:
+    case outcome::no_body:
+      hand_back(*ends, own, done);
+      if (ends == own) own = nullptr;  // a body that blocks may give it away, and it is gone then
+      break;
+    case outcome::set_aside:
+      if (ends == own) own = nullptr;  // it may be gone before this call is over
+      done.add_set_aside(*youngest_aside());
+      break;
+    case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
+  }
+  if (timed) [[unlikely]]
+    end_time();
+  if (what == outcome::finished) {
+    count_execution();
+    ++here().served;
+  }
+  r = next_after(what, done);
+  if (r != nullptr && (what == outcome::set_aside || what == outcome::withdrawn)) [[unlikely]] {
+    ring_.account(mine_);
+    done.flush();  // who is pinned goes when it wants to, whatever comes next
+  }
+  return r;
+}
+
 // The loop that everything comes down to: one request after the other, until the section is left,
-// passed on, or owned by a body or a guard.
+// passed on, or owned by a body or a guard. The caller's own one, which comes first, is not service
+// to others: mostly nobody follows, and the clock is not read (bench/tried.md).
 void section_core::serve(request* r, request* own, batch& done, int most_bodies) noexcept {
+  if (r == nullptr) return;
   if (here().stack != nullptr) [[unlikely]]
     return serve_off(r, own, done, most_bodies);
-  budget left(most_bodies);
-  begin_drain(left, done);
+  std::optional<budget> left;
+  if (r != own) begin_drain(left.emplace(most_bodies), done);
   const batch::while_bodies_run may_block(done);
-  while (r != nullptr) {
-    if (has_tail_) [[unlikely]] {
-      r = unless_it_waits(r, done);
-      if (r == nullptr) break;
+  while ((r = serve_one(r, own, done)) != nullptr) {
+    if (!left) {
+      begin_drain(left.emplace(most_bodies), done);
+      continue;
     }
-    request* ends = r;  // who is handed back
-    if (r->may_wait) [[unlikely]] {
-      if (stand_in::is_one(*r)) ends = &stand_in::of(*r).behind();
-      if (ends->may_wait) {
-        // The body may go on elsewhere before start returns, so nothing may be owed by then.
-        ring_.account(mine_);
-        done.flush();
-      }
-    }
-    const bool timed = ends->accepted_at != 0;
-    if (timed) [[unlikely]]
-      start_time(ends->accepted_at);
-    const outcome what = r->start(*r);
-    switch (what) {
-      case outcome::suspended: return;
-      case outcome::granted: hand_back(*ends, own, done); return;
-      case outcome::closed: finish_closing(done); return;
-      case outcome::entered: done.add_entered(*ends); return;
-      case outcome::finished:
-      case outcome::no_body:
-        hand_back(*ends, own, done);
-        if (ends == own) own = nullptr;  // a body that blocks may give it away, and it is gone then
-        break;
-      case outcome::set_aside:
-        if (ends == own) own = nullptr;  // it may be gone before this call is over
-        done.add_set_aside(*youngest_aside());
-        break;
-      case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
-    }
-    if (timed) [[unlikely]]
-      end_time();
-    if (what == outcome::finished) {
-      count_execution();
-      ++here().served;
-    }
-    r = next_after(what, done);
-    if (r == nullptr) break;
-    if (what == outcome::set_aside || what == outcome::withdrawn) [[unlikely]] {
-      ring_.account(mine_);
-      done.flush();  // who is pinned goes when it wants to, whatever comes next
-    }
-    const budget::verdict go = left.after_body();
+    const budget::verdict go = left->after_body();
     if (go == budget::verdict::go_on) continue;
     ring_.account(mine_);
     if (go == budget::verdict::pass_on) {

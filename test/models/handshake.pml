@@ -1,7 +1,7 @@
 /* handshake - who goes on when a body that waits has ended, and who wakes the joiners of a scope.
  *
  * Models     BODY: S1 of include/turnstile/detail/body.hpp (waiting_body), with what
- *            lib/strand/section_core.cpp does around start; else: scope_core.hpp and
+ *            lib/strand/section_core.cpp does around start, where the body's end may come; else: scope_core.hpp and
  *            lib/resume/scope_core.cpp, J1 and J4, and K1 of stoppable_wait.hpp
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The end of a
  *            body or of spawned work may come on any thread, or within its start.
@@ -19,6 +19,7 @@
  *   BODY END_LEAVES_IT        the end relies on the strand
  *   BODY STRAND_LEAVES_IT     the strand relies on the end
  *   BODY TOUCH_AFTER_RETURN   a look at the frame after the exchange has given it away
+ *   BODY END_STORES           an end elsewhere only stores, as one within start does: nobody goes on
  *   BODY ACCOUNT_AFTER_START  the owner's fields are touched when the section may have gone on
  *   NO_LOOK_AFTER_ADD         a joiner that comes as the last work ends is never resumed
  *   NO_SECOND_LOOK            joiners are resumed though work was spawned since the first look
@@ -70,8 +71,15 @@ inline exchange(r, mine, others) {
 proctype strand(byte r) {
   bool second;
   (may_start[r]);
-  begun[r] = true;
-  exchange(r, returned_from, over);
+  if
+  :: atomic { touch(r); phase[r] = over } /* within start, on its thread */
+  :: begun[r] = true
+  fi;
+  atomic { touch(r); second = (phase[r] == over) };
+  if
+  :: second
+  :: else -> exchange(r, returned_from, over)
+  fi;
   if
 #ifdef STRAND_LEAVES_IT
   :: second
@@ -91,8 +99,13 @@ proctype strand(byte r) {
 
 proctype body(byte r) {
   bool second;
+end_within_start:
   (begun[r]);
+#ifdef END_STORES
+  atomic { touch(r); phase[r] = over }
+#else
   exchange(r, over, returned_from);
+#endif
   if
 #ifdef END_LEAVES_IT
   :: second

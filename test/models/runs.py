@@ -259,6 +259,7 @@ RUNS = {
             "END_LEAVES_IT",
             "STRAND_LEAVES_IT",
             "TOUCH_AFTER_RETURN",
+            "END_STORES",
             "ACCOUNT_AFTER_START",
         ),
         *ablations(

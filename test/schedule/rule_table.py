@@ -203,7 +203,7 @@ rule("links after the push", PUSH, """const auto below = seen;
 # --- the strand -----------------------------------------------------------------------------------
 
 rule = rules_of("lib/strand/section_core.cpp", ENDS)
-FLUSHED = "ring_.account(mine_);\n        done.flush();"
+FLUSHED = "ring_.account(mine_);\n      done.flush();"
 rule("does not account before a body that may wait", FLUSHED, "done.flush();",
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
 rule("hands back nothing before a body that may wait", FLUSHED, "ring_.account(mine_);", BODY,
@@ -214,7 +214,7 @@ rule("a suspended body gives the section up", "r->start(*r)",
 OWN = "if (&r == own) {\n    done.keep_own(r);\n  } else {\n    done.add(r);\n  }"
 rule("hands its own request back too", OWN, "if (&r == own) done.keep_own(r);\ndone.add(r);")
 rule("neither hands its own request back nor tells", OWN, "if (&r != own) done.add(r);")
-NEXT = "r = next_after(what, done);\n    if (r == nullptr) break;"
+NEXT = "r = next_after(what, done);"
 rule("resumes before it has accounted", NEXT, "done.deliver();\n" + NEXT)
 PASS = ("pass_to_executor(*r,\n                       done);  // before what is handed back here: "
         "others may take that and overlap\n")
@@ -347,6 +347,8 @@ rule("start looks, then stores", "phase_.exchange(returned_from, acq_rel)",
 END = "w.phase_.exchange(ended, acq_rel) == returned_from"
 rule("a body's end looks, then stores", END,
      in_two_steps("w.phase_.store(ended, release)", "w.phase_.load(acquire)", " == returned_from"))
+rule("an end elsewhere is taken for one within start", "w.starts_on_.load(relaxed) == thread_number()",
+     "w.starts_on_.load(relaxed) != 0")
 rule("both go on with the section", END, "(w.phase_.exchange(ended, acq_rel), true)")
 rule("nobody goes on with the section", END, "(w.phase_.exchange(ended, acq_rel), false)")
 
@@ -682,7 +684,10 @@ rule("counts by load and store", ARRIVE,
      "if (seen_now != 1) return {};")
 
 rule = rules_of("include/turnstile/sync_wait.hpp", ("strand: *lane*", "strand:*"))
-rule("the end does not notify", "word.notify_one();", "")
+rule("the end does not notify", "word.exchange(over, seq_cst) == parked",
+     "(word.exchange(over, seq_cst), false)")
+rule("blocks without saying so", "word_.compare_exchange_strong(running, parked, relaxed, relaxed);",
+     "word_.wait(running, relaxed);")
 
 rule = rules_of("include/turnstile/detail/blocked_thread.hpp", BLOCKING)
 rule("a parked thread is told and not woken",

@@ -115,7 +115,8 @@ task<body_result_t<Body>> call_and_await(Body& body) {
 // A body that waits, while it does.
 //
 // Edges  S1  phase_.exchange(acq_rel) by the strand when start returns, and by the body's end: the
-//            second one goes on with the section, and sees all the first one did.
+//            second one goes on with the section, and sees all the first one did. An end within
+//            start, on its thread, only stores: start looks (acquire) before it exchanges.
 // Proof  test/schedule (strand: a body waits), model handshake
 template <class Body, class Owner>
 class waiting_body : private branch_end {
@@ -139,7 +140,10 @@ class waiting_body : private branch_end {
       return outcome::finished;
     }
     branch_.prepare(*this, top, &frame_);
+    starts_on_.store(thread_number(), relaxed);
     branch_.run();
+    starts_on_.store(0, relaxed);
+    if (phase_.load(acquire) == ended) return outcome::finished;                 // S1
     return phase_.exchange(returned_from, acq_rel) == ended ? outcome::finished  // S1
                                                             : outcome::suspended;
   }
@@ -173,6 +177,10 @@ class waiting_body : private branch_end {
     owner.got().take_over(w.branch_.got());
     w.branch_.destroy();
     w.end(owner);
+    if (w.starts_on_.load(relaxed) == thread_number()) {
+      w.phase_.store(ended, relaxed);  // S1
+      return {};
+    }
     if (w.phase_.exchange(ended, acq_rel) == returned_from) {  // S1
       const chain_scope nothing_held{nullptr};                 // what the body began on may be gone
       owner.body_ended();                                      // and so may this
@@ -184,6 +192,7 @@ class waiting_body : private branch_end {
   body_frame frame_{};
   branch<value> branch_;
   atomic<std::uint8_t> phase_{starting};
+  atomic<std::uint64_t> starts_on_{0};  // while start is on the stack of the thread of that number
 };
 
 struct no_waiting_body {};

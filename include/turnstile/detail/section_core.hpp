@@ -353,6 +353,7 @@ class section_core : private job {
   bool serve(request* r, request* own, int most_bodies) noexcept;
   void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve(request* r, request* own, batch& done, int most_bodies) noexcept;
+  request* serve_one(request* r, request*& own, batch& done) noexcept;
   static void hand_back(request& r, const request* own, batch& done) noexcept;
   void take_over(request* own, batch& done) noexcept;
   void serve_next() noexcept;

@@ -81,7 +81,7 @@ struct alignas(cache_line) thread_state {
   token_pin* kept_token = nullptr;  // the stop token it asked with last; see kept_token.hpp
   borrowed_stack* stack = nullptr;  // that this thread is on; null: on its own
   fiber_core* fiber = nullptr;      // the same, if it is the fiber's own code and may await
-  std::uint64_t number = 0;         // of this thread, once it has kept a token; no other one's ever
+  std::uint64_t number = 0;         // of this thread, once it was asked for: see thread_number
   std::uint32_t to_be_served = 0;   // requests made here that a drain serves, wherever; wraps
   std::uint32_t served = 0;         // bodies that drains have run here, whoever asked; wraps
   std::uint64_t serving_ns = 0;     // that drains have taken here, as far as they looked at a clock
@@ -160,6 +160,13 @@ inline thread_state& here() noexcept {
 #else
   return here_by_a_call();
 #endif
+}
+
+// This thread's, and no other one's ever.
+TURNSTILE_COLD std::uint64_t first_number() noexcept;
+inline std::uint64_t thread_number() noexcept {
+  const std::uint64_t n = here().number;
+  return n != 0 ? n : first_number();
 }
 
 #if TURNSTILE_RECYCLES_FRAMES
