@@ -59,8 +59,8 @@ struct held_step;
 
 // Where an execution was asked for, what it calls itself, and whether what it touches is claimed as
 // exclusive.
-// The name's two words are kept apart: together they would be copied as one vector right after they
-// were written as two words, which the store buffer cannot forward (bench/tried.md).
+// The name is copied only where there is one: two words that were just written would be copied as
+// one vector, which the store buffer cannot forward (bench/tried.md).
 class site {
  public:
   constexpr site() noexcept : data_(nullptr) {}
@@ -69,9 +69,18 @@ class site {
       : where(w), size_(length_of(name) << 1 | (exclusive ? 0 : 1)) {
     if (!name.empty()) data_ = name.data();
   }
+  constexpr site(const site& other) noexcept : where(other.where), size_(other.size_) {
+    if (other.has_name()) data_ = other.data_;
+  }
+  constexpr site& operator=(const site& other) noexcept {
+    where = other.where;
+    size_ = other.size_;
+    if (other.has_name()) data_ = other.data_;
+    return *this;
+  }
 
   constexpr std::string_view name() const noexcept {
-    return size_ < 2 ? std::string_view{} : std::string_view{data_, size_ >> 1};
+    return has_name() ? std::string_view{data_, size_ >> 1} : std::string_view{};
   }
   constexpr bool exclusive() const noexcept { return (size_ & 1) == 0; }
 
@@ -84,6 +93,7 @@ class site {
   std::source_location where;
 
  private:
+  constexpr bool has_name() const noexcept { return size_ >= 2; }
   // Of longer names the beginning is kept.
   static constexpr std::uint32_t length_of(std::string_view name) noexcept {
     return static_cast<std::uint32_t>(std::min(name.size(), std::size_t{0x7fffffff}));

@@ -22,8 +22,8 @@ class lock_request : protected section_request {
 
   static outcome grant(request& r) noexcept;
 
-  hold_frame* hold_ = nullptr;
   std::exception_ptr refusal_;
+  hold_frame* hold_ = nullptr;  // not beside section_, with which a guard is made: see site
 };
 
 }  // namespace turnstile::detail

@@ -142,7 +142,7 @@ class several_request : protected section_request {
   bool has_next_below(std::size_t i) const noexcept;
   static void go_on_with(section_core& s, request& next, bool elsewhere, batch& done) noexcept;
   void give_away_owed(batch& done) noexcept;
-  friend void detail::give_away_owed(several_request&, batch&) noexcept;
+  friend void give_away_owed(several_request&, batch&) noexcept;
   void hand_back(batch& done) noexcept;
   void go_on_elsewhere() noexcept;
   static void go_on_posted(job& j) noexcept;
