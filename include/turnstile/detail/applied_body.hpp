@@ -1,6 +1,8 @@
 // applied_body.hpp - a body whose arguments are known before it runs.
 #pragma once
 
+#include <turnstile/detail/stored_body.hpp>
+
 #include <cstddef>
 #include <functional>
 #include <tuple>
@@ -37,10 +39,10 @@ class applied_body {
  private:
   template <std::size_t... Is, class... More>
   decltype(auto) call(std::index_sequence<Is...>, More&... more) {
-    return std::invoke(body_, static_cast<Args>(std::get<Is>(args_))..., more...);
+    return std::invoke(*body_, static_cast<Args>(std::get<Is>(args_))..., more...);
   }
 
-  Body body_;
+  stored_body<Body> body_;
   std::tuple<Args...> args_;
 };
 

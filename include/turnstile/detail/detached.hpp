@@ -6,6 +6,7 @@
 #include <turnstile/detail/looking.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/stored_body.hpp>
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/execute_options.hpp>
@@ -196,7 +197,7 @@ class detached : protected request {
   outcome run_submission() noexcept {
     const outcome what = submission_->run([this](stream& s) {
       left_ = run_held(self().section(), nullptr, self().place(), [&] {
-        self().got().run([&]() -> decltype(auto) { return std::invoke(body_, s); });
+        self().got().run([&]() -> decltype(auto) { return std::invoke(*body_, s); });
       });
       self().body_over();
     });
@@ -217,10 +218,10 @@ class detached : protected request {
     if constexpr (submits_) {
       return mine.run_submission();
     } else if constexpr (may_wait_) {
-      return mine.waiting_.start(self, mine.body_, nullptr);
+      return mine.waiting_.start(self, *mine.body_, nullptr);
     } else {
       mine.left_ = run_held(self.section(), nullptr, self.place(), [&] {
-        self.got().run([&]() -> decltype(auto) { return std::invoke(mine.body_); });
+        self.got().run([&]() -> decltype(auto) { return std::invoke(*mine.body_); });
       });
       self.body_over();
       return outcome::finished;
@@ -242,7 +243,7 @@ class detached : protected request {
     self.end();
   }
 
-  Body body_;
+  stored_body<Body> body_;
   resource_list uses_;
   bool claims_are_new_ = false;
   stand_in* stand_in_ = nullptr;

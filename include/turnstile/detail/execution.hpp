@@ -6,6 +6,7 @@
 
 #include <turnstile/detail/body.hpp>
 #include <turnstile/detail/section_request.hpp>
+#include <turnstile/detail/stored_body.hpp>
 #include <turnstile/execute_options.hpp>
 
 #include <cstdint>
@@ -54,7 +55,7 @@ class execution : protected section_request {
     section_core& section = *section_;  // kept in a register
     const bool sent = is_sent();
     const phase then = last_phase();
-    body_at_hand body = at_hand(body_);
+    body_at_hand body = at_hand(*body_);
     must_be_fresh();
     if (is_in_chain(t.chain) || !asks_for_nothing_now()) [[unlikely]] {
       if (checks_and_claims(t, then)) return arrive_only();
@@ -63,33 +64,30 @@ class execution : protected section_request {
       keeper& k = *t.keeps;
       std::uint64_t now = 0;
       if (k.has(section, now) && !sent && section.enter_kept(k, now)) [[likely]] {
-        if (then == phase::ran) end_withdrawal();
-        std::construct_at(&got_, unsaid{});
-        const left_by_body what = run_body(t, t.chain, body);
-        must_be_fresh();  // the body may have got hold of this
-        const bool is_all = is_all_a_value(what);
+        const bool is_all = run_at_once(t, then, body);
         const std::uint64_t ended = now + keeper::one_body;
         section_core::leave_kept(k, ended);
         turn_ended = t.turn_has_ended(ended);
         return is_all ? phase::awaited : phase::left_more;
       }
     }
-    note_awaited(then);
     section.prefetch();
-    if (section.special()) [[unlikely]]
+    if (section.special()) [[unlikely]] {
+      note_awaited(then);
       return arrive_only();
+    }
     section_core::place line;
     if constexpr (!may_wait) section.await_one_body(t);
     const arrival arrived = section.arrive(line);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
-        if (then == phase::ran) end_withdrawal();
-        const bool is_all = is_all_a_value(run_body(t, t.chain, body));
+        const bool is_all = run_at_once(t, then, body);
         section.leave(line, t);
         turn_ended = t.turn_has_ended();
         return is_all ? phase::awaited : phase::left_more;
       }
     }
+    note_awaited(then);
     if (arrived == arrival::closed) refuse();
     if (arrived == arrival::queued) t.contended = turns_after_contention;
     arrived_ = arrived;
@@ -193,6 +191,16 @@ class execution : protected section_request {
     return what;
   }
 
+  // With the section entered, and while this is as fresh as before: what is stored before then, the
+  // next atomic operation waits for. True: a value is all that the body has left.
+  TURNSTILE_INLINE bool run_at_once(thread_state& t, phase then, Body& body) noexcept {
+    if (then == phase::ran) end_withdrawal();
+    std::construct_at(&got_, unsaid{});
+    const left_by_body what = run_body(t, t.chain, body);
+    must_be_fresh();  // the body may have got hold of this
+    return is_all_a_value(what);
+  }
+
   // After the body has run at once. True: a value is all that it has left.
   TURNSTILE_INLINE bool is_all_a_value(const left_by_body& what) noexcept {
     if (what.has_value && what.guards == nullptr) [[likely]]
@@ -213,14 +221,14 @@ class execution : protected section_request {
       return outcome::no_body;
     }
     if constexpr (may_wait) {
-      return self.waiting_.start(self, self.body_, self.chain_);
+      return self.waiting_.start(self, *self.body_, self.chain_);
     } else {
-      self.left_ = self.run_body(here(), self.chain_, self.body_).guards;
+      self.left_ = self.run_body(here(), self.chain_, *self.body_).guards;
       return outcome::finished;
     }
   }
 
-  Body body_;
+  stored_body<Body> body_;
   union {
     result<value> got_;  // there when phase_ is neither fresh nor moved_from, and while a body runs
   };

@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/body.hpp>
 #include <turnstile/detail/several_request.hpp>
+#include <turnstile/detail/stored_body.hpp>
 
 #include <array>
 #include <coroutine>
@@ -63,17 +64,17 @@ class [[nodiscard("nothing runs until the result is awaited")]] several_awaiter
   static outcome run(several_request& r) noexcept {
     auto& self = static_cast<several_awaiter&>(r);
     if constexpr (may_wait) {
-      return self.waiting_.start(self, self.body_, self.requester());
+      return self.waiting_.start(self, *self.body_, self.requester());
     } else {
       self.left_ = run_held(self.section(), self.requester(), self.at_, [&self] {
-        self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
+        self.got_.run([&self]() -> decltype(auto) { return std::invoke(*self.body_); });
       });
       return outcome::finished;
     }
   }
 
   std::array<held_section, N> held_{};
-  Body body_;
+  stored_body<Body> body_;
   result<value> got_;
   chain_frame* left_ = nullptr;  // guards that the body left behind
   [[no_unique_address]] std::conditional_t<may_wait, waiting_body<Body, several_awaiter>,

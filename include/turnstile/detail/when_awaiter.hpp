@@ -7,6 +7,7 @@
 
 #include <turnstile/detail/body.hpp>
 #include <turnstile/detail/section_request.hpp>
+#include <turnstile/detail/stored_body.hpp>
 
 #include <coroutine>
 #include <exception>
@@ -86,7 +87,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     bool yes = true;
     left_ = run_held(*section_, chain_, at_, [this, &yes] {
       try {
-        yes = static_cast<bool>(std::invoke(pred_));
+        yes = static_cast<bool>(std::invoke(*pred_));
       } catch (...) {
         got_.fail(std::current_exception());
       }
@@ -129,10 +130,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
       return outcome::no_body;
     }
     if constexpr (may_wait) {
-      return self.waiting_.start(self, self.body_, self.chain_);
+      return self.waiting_.start(self, *self.body_, self.chain_);
     } else {
       self.left_ = run_held(*self.section_, self.chain_, self.at_, [&self] {
-        self.got_.run([&self]() -> decltype(auto) { return std::invoke(self.body_); });
+        self.got_.run([&self]() -> decltype(auto) { return std::invoke(*self.body_); });
       });
       return outcome::finished;
     }
@@ -142,8 +143,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
       [](request&) noexcept {}, [](request& r) noexcept { return of(r).may_run_now(); }, &no_room,
       &never_let_in};
 
-  Pred pred_;
-  Body body_;
+  stored_body<Pred> pred_;
+  stored_body<Body> body_;
   result<value> got_;
   chain_frame* left_ = nullptr;  // guards that the body left behind
   bool too_late_ = false;        // so the predicate was not asked, and no body follows
