@@ -124,6 +124,8 @@ GOALS = (
       for name, bound, counter in (("p99.9", 0.02, "p999_us"), ("max", 0.05, "max_us"))),
     Goal("held, throughput of unrelated work that is kept", 0.97, "held", {"T": "2"}, "at least",
          "throughput_kept"),
+    Goal("uncontended with a body that captures 3 words, time of one", 1.50, "uncontended", {},
+         way="_3_captures", beside=""),
     Goal("uncontended with 3 declared resources, time of none declared", 1.25, "uncontended", {},
          way="_3_resources", beside=""),
     Goal("uncontended, one section inside another, time of one after the other", 1.30,
