@@ -6,8 +6,8 @@
 // serving takes less than 0.5 us a body after 200 us, and after 400 if what is served stays with
 // the thread, for then each body brings its coroutine over, and where lines are far a thousand take
 // 300. On a brisk thread (executor/pace.hpp), where all that waits is likely to wait for bodies,
-// after 400 in any case. One that some caller does besides its own business ends after 32 bodies
-// too, as folly's strand does. One that is a job of its own does not: 1000 coroutines that ask
+// after 400 in any case. One that some caller does besides its own business, and after its own
+// request if that comes first, ends after 32 bodies too, as folly's strand does. One that is a job of its own does not: 1000 coroutines that ask
 // again as soon as they are served would queue up behind it faster than 32 at a time are served, to
 // the same effect (bench/counter).
 //

@@ -1,7 +1,7 @@
 /* handshake - who goes on when a body that waits has ended, and who wakes the joiners of a scope.
  *
  * Models     BODY: S1 of include/turnstile/detail/body.hpp (waiting_body), with what
- *            lib/strand/section_core.cpp does around start, where the body's end may come; else: scope_core.hpp and
+ *            lib/strand/section_core.cpp does around start; else: scope_core.hpp and
  *            lib/resume/scope_core.cpp, J1 and J4, and K1 of stoppable_wait.hpp
  * Abstracts  sequentially consistent: memory orders are the business of test/schedule. The end of a
  *            body or of spawned work may come on any thread, or within its start.

@@ -70,6 +70,28 @@ TEST_CASE("stored_body: bytes of each number up to 72 arrive") {
   CHECK(all_arrive(std::make_index_sequence<72>()));
 }
 
+TEST_CASE("stored_body: whatever operators a body has, and whatever its members are") {
+  struct hides_its_address {
+    int* operator&() const { return nullptr; }
+    void operator()() const { *to = more; }
+    long* to;
+    long more;
+  };
+  struct moves_only {
+    explicit moves_only(long& sum) : to(&sum) {}
+    moves_only(moves_only&&) = default;
+    void operator()() const { *to += first + second; }
+    long* to;
+    const int first = 3;
+    volatile int second = 4;
+  };
+  critical_section cs;
+  long sum = 0;
+  sync_wait(cs.execute(hides_its_address{&sum, 5}));
+  sync_wait(cs.execute(moves_only(sum)));
+  CHECK(sum == 12);
+}
+
 TEST_CASE("stored_body: what has an alignment of its own keeps it") {
   struct alignas(32) wide {
     std::uint64_t first = 1;

@@ -87,7 +87,7 @@ class execution : protected section_request {
         return is_all ? phase::awaited : phase::left_more;
       }
     }
-    note_awaited(then);
+    note_awaited(then);  // not sooner: an atomic operation waits for what was stored before
     if (arrived == arrival::closed) refuse();
     if (arrived == arrival::queued) t.contended = turns_after_contention;
     arrived_ = arrived;
@@ -191,8 +191,8 @@ class execution : protected section_request {
     return what;
   }
 
-  // With the section entered, and while this is as fresh as before: what is stored before then, the
-  // next atomic operation waits for. True: a value is all that the body has left.
+  // With the section entered, and while this is as fresh as before. True: a value is all that the
+  // body has left.
   TURNSTILE_INLINE bool run_at_once(thread_state& t, phase then, Body& body) noexcept {
     if (then == phase::ran) end_withdrawal();
     std::construct_at(&got_, unsaid{});

@@ -20,7 +20,7 @@
 //           release and acquire).
 //
 // Edges     S1  handshake of an awaitable body (body.hpp): exchange(acq_rel) on both
-//               sides; the second one goes on with the section.
+//               sides; the second one goes on with the section. An end within start only stores.
 //           X1  extras: CAS(release) of given_, and of each pointer in them that is made when it is
 //               first needed (made, in extras.hpp), and claims.store(release) in set_claims ->
 //               load(acquire): what they point to. special_ is set by K4 of keeper.hpp and cleared

@@ -70,7 +70,7 @@ class stored_body {
     make(std::move(other.body_));
   }
   stored_body& operator=(stored_body&&) = delete;
-  TURNSTILE_INLINE ~stored_body() { std::destroy_at(&body_); }
+  TURNSTILE_INLINE ~stored_body() { std::destroy_at(std::addressof(body_)); }
 
   Body& operator*() noexcept { return body_; }
 
@@ -78,10 +78,10 @@ class stored_body {
   template <class B>
   TURNSTILE_INLINE void make(B&& body) {
     if constexpr (goes_by_words<Body, B>) {
-      copy_words<sizeof(Body)>(reinterpret_cast<std::byte*>(&body_),
+      copy_words<sizeof(Body)>(reinterpret_cast<std::byte*>(std::addressof(body_)),
                                reinterpret_cast<const std::byte*>(std::addressof(body)));
     } else {
-      std::construct_at(&body_, std::forward<B>(body));
+      std::construct_at(std::addressof(body_), std::forward<B>(body));
     }
   }
 
