@@ -26,12 +26,6 @@ inline constexpr bool goes_by_words =
     false;
 #endif
 
-// Some of it may be padding, which nobody has written.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 template <class Word>
 TURNSTILE_INLINE void copy_word(std::byte* to, const std::byte* from) noexcept {
   Word w;
@@ -39,9 +33,6 @@ TURNSTILE_INLINE void copy_word(std::byte* to, const std::byte* from) noexcept {
   asm("" : "+r"(w));
   std::memcpy(to, &w, sizeof w);
 }
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 template <std::size_t size>
 TURNSTILE_INLINE void copy_words(std::byte* to, const std::byte* from) noexcept {
@@ -55,6 +46,15 @@ TURNSTILE_INLINE void copy_words(std::byte* to, const std::byte* from) noexcept 
     copy_word<std::uint8_t>(to, from);
     copy_words<size - 1>(to + 1, from + 1);
   }
+}
+
+// Some of it may be padding, which nobody has written. The compiler is told otherwise, for it would
+// warn of that in users' code.
+template <std::size_t size>
+TURNSTILE_INLINE const std::byte* all_written(const void* at) noexcept {
+  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(at));
+  asm("" : "+m"(*reinterpret_cast<std::byte(*)[size]>(bytes)));
+  return bytes;
 }
 
 template <class Body>
@@ -79,7 +79,7 @@ class stored_body {
   TURNSTILE_INLINE void make(B&& body) {
     if constexpr (goes_by_words<Body, B>) {
       copy_words<sizeof(Body)>(reinterpret_cast<std::byte*>(std::addressof(body_)),
-                               reinterpret_cast<const std::byte*>(std::addressof(body)));
+                               all_written<sizeof(Body)>(std::addressof(body)));
     } else {
       std::construct_at(std::addressof(body_), std::forward<B>(body));
     }
