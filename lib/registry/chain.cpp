@@ -258,7 +258,7 @@ hold_frame* make_hold(const section_core& s, const site& at) {
   hold_frame*& spare = here().spare_hold;
   hold_frame* const h =
       spare != nullptr && is_for(*spare, s) ? std::exchange(spare, nullptr) : new_hold(s);
-  h->place = at;
+  h->place.copy_fresh(at);
   return h;
 }
 

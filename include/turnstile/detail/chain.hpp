@@ -59,8 +59,6 @@ struct held_step;
 
 // Where an execution was asked for, what it calls itself, and whether what it touches is claimed as
 // exclusive.
-// The name is copied only where there is one: two words that were just written would be copied as
-// one vector, which the store buffer cannot forward (bench/tried.md).
 class site {
  public:
   constexpr site() noexcept : data_(nullptr) {}
@@ -69,14 +67,12 @@ class site {
       : where(w), size_(length_of(name) << 1 | (exclusive ? 0 : 1)) {
     if (!name.empty()) data_ = name.data();
   }
-  constexpr site(const site& other) noexcept : where(other.where), size_(other.size_) {
-    if (other.has_name()) data_ = other.data_;
-  }
-  constexpr site& operator=(const site& other) noexcept {
+  // Of one that was just written. Its two words would be copied as one vector, which the store
+  // buffer cannot forward (bench/tried.md), so the name is copied only where there is one.
+  void copy_fresh(const site& other) noexcept {
     where = other.where;
     size_ = other.size_;
     if (other.has_name()) data_ = other.data_;
-    return *this;
   }
 
   constexpr std::string_view name() const noexcept {
