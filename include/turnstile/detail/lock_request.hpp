@@ -23,8 +23,7 @@ class lock_request : protected section_request {
   static outcome grant(request& r) noexcept;
 
   std::exception_ptr refusal_;
-  hold_frame* hold_ =
-      nullptr;  // not beside section_, with which a guard is made: see site::copy_fresh
+  hold_frame* hold_ = nullptr;  // not beside section_: see site::copy_fresh
 };
 
 }  // namespace turnstile::detail
