@@ -7,9 +7,9 @@
 // the thread, for then each body brings its coroutine over, and where lines are far a thousand take
 // 300. On a brisk thread (executor/pace.hpp), where all that waits is likely to wait for bodies,
 // after 400 in any case. One that some caller does besides its own business, and after its own
-// request if that comes first, ends after 32 bodies too, as folly's strand does. One that is a job of its own does not: 1000 coroutines that ask
-// again as soon as they are served would queue up behind it faster than 32 at a time are served, to
-// the same effect (bench/counter).
+// request if that comes first, ends after 32 bodies too, as folly's strand does. One that is a job
+// of its own does not: 1000 coroutines that ask again as soon as they are served would queue up
+// behind it faster than 32 at a time are served, to the same effect (bench/counter).
 //
 // Finished requests are handed back every 2 us meanwhile, so that others can go on with them. The
 // clock costs as much as a short body, so it is read after 1, 2, 4, ... 32 bodies and every 32 from

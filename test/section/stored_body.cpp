@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
+#include <tuple>
 #include <utility>
 
 using namespace turnstile;

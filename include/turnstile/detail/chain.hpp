@@ -59,6 +59,8 @@ struct held_step;
 
 // Where an execution was asked for, what it calls itself, and whether what it touches is claimed as
 // exclusive.
+// The name's two words are kept apart: together they would be copied as one vector right after they
+// were written as two words, which the store buffer cannot forward (bench/tried.md).
 class site {
  public:
   constexpr site() noexcept : data_(nullptr) {}
@@ -67,8 +69,8 @@ class site {
       : where(w), size_(length_of(name) << 1 | (exclusive ? 0 : 1)) {
     if (!name.empty()) data_ = name.data();
   }
-  // Of one that was just written. Its two words would be copied as one vector, which the store
-  // buffer cannot forward (bench/tried.md), so the name is copied only where there is one.
+  // Of one that was just written. The name's address and the place would be copied like that, too:
+  // so the address is copied only where there is a name.
   void copy_fresh(const site& other) noexcept {
     where = other.where;
     size_ = other.size_;
