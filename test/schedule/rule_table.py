@@ -347,8 +347,8 @@ rule("start looks, then stores", "phase_.exchange(returned_from, acq_rel)",
 END = "w.phase_.exchange(ended, acq_rel) == returned_from"
 rule("a body's end looks, then stores", END,
      in_two_steps("w.phase_.store(ended, release)", "w.phase_.load(acquire)", " == returned_from"))
-rule("an end elsewhere is taken for one within start", "w.starts_on_.load(relaxed) == thread_number()",
-     "w.starts_on_.load(relaxed) != 0")
+rule("an end elsewhere is taken for one within start", "w.phase_.load(relaxed) == thread_number()",
+     "w.phase_.load(relaxed) != returned_from")
 rule("both go on with the section", END, "(w.phase_.exchange(ended, acq_rel), true)")
 rule("nobody goes on with the section", END, "(w.phase_.exchange(ended, acq_rel), false)")
 

@@ -130,7 +130,7 @@ class waiting_body : private branch_end {
   outcome start(Owner& owner, Body& body, chain_frame* requester) noexcept {
     owner_ = &owner;
     static_cast<chain_frame&>(frame_) = frame_on(requester, &owner.section(), &owner.place());
-    phase_.store(starting, relaxed);  // nobody else can see it yet
+    phase_.store(thread_number(), relaxed);  // nobody else can see it yet
     chain_frame* const before = std::exchange(here().chain, &frame_);
     const bool made = make(owner, body);
     chain_frame* const top = std::exchange(here().chain, before);
@@ -140,16 +140,16 @@ class waiting_body : private branch_end {
       return outcome::finished;
     }
     branch_.prepare(*this, top, &frame_);
-    starts_on_.store(thread_number(), relaxed);
     branch_.run();
-    starts_on_.store(0, relaxed);
     if (phase_.load(acquire) == ended) return outcome::finished;                 // S1
     return phase_.exchange(returned_from, acq_rel) == ended ? outcome::finished  // S1
                                                             : outcome::suspended;
   }
 
  private:
-  enum phase : std::uint8_t { starting, returned_from, ended };
+  // What phase_ is once it is not the number of the thread any more that start runs on.
+  static constexpr std::uint64_t returned_from = 0;
+  static constexpr std::uint64_t ended = ~std::uint64_t{0};
 
   bool make(Owner& owner, Body& body) noexcept {
     try {
@@ -177,7 +177,7 @@ class waiting_body : private branch_end {
     owner.got().take_over(w.branch_.got());
     w.branch_.destroy();
     w.end(owner);
-    if (w.starts_on_.load(relaxed) == thread_number()) {
+    if (w.phase_.load(relaxed) == thread_number()) {
       w.phase_.store(ended, relaxed);  // S1
       return {};
     }
@@ -191,8 +191,7 @@ class waiting_body : private branch_end {
   Owner* owner_ = nullptr;
   body_frame frame_{};
   branch<value> branch_;
-  atomic<std::uint8_t> phase_{starting};
-  atomic<std::uint64_t> starts_on_{0};  // while start is on the stack of the thread of that number
+  atomic<std::uint64_t> phase_{returned_from};
 };
 
 struct no_waiting_body {};
