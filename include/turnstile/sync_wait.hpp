@@ -62,8 +62,10 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   auto root = detail::make_branch<A&&>(std::forward<A>(a));
   root.prepare(end, detail::share(detail::here().chain));
   {
+    const detail::on_top of_the_caller;
     detail::trampoline base;
     const detail::not_in_fiber coroutines_run_here;
+    detail::begin_turn();
     root.run();
   }
   if (!end.has_ended()) {

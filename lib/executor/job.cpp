@@ -3,6 +3,8 @@
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/thread_pool.hpp>
 
+#include <utility>
+
 namespace turnstile {
 
 bool detail::others_wait_here() noexcept {
@@ -22,6 +24,8 @@ void job::run() noexcept {
   detail::thread_state& state = detail::here();
   const executor_ref runs_on_before = state.runs_on;
   state.runs_on = home_;
+  // Whatever this is on top of: else what was posted to get off it would be posted again.
+  const bool below_held = std::exchange(state.below_holds, false);
   detail::begin_turn();
   {
     const detail::chain_scope nothing_held{nullptr};
@@ -30,6 +34,7 @@ void job::run() noexcept {
     work_(*this);  // this may be gone
   }
   state.runs_on = runs_on_before;
+  state.below_holds = below_held;
 }
 
 }  // namespace turnstile

@@ -30,6 +30,7 @@ void give_away_owed(several_request& r, batch& done) noexcept;
 class batch {
  public:
   batch() noexcept = default;
+  explicit batch(bool rests_on_held) noexcept : rests_on_held_(rests_on_held) {}
   batch(const batch&) = delete;
   batch& operator=(const batch&) = delete;
 
@@ -53,6 +54,9 @@ class batch {
       home.post(r);  // r may be gone
     }
   }
+
+  // As it was when this began: what can run elsewhere does not run within this call.
+  bool rests_on_held() const noexcept { return rests_on_held_; }
 
   // What was served for other workers of this thread's pool stays here from now on, or goes back.
   void keep_here(bool keep) noexcept { keep_ = keep; }
@@ -220,6 +224,7 @@ class batch {
   bool keep_ = false;
   bool keeps_off_ = false;
   bool is_off_ = false;
+  const bool rests_on_held_ = false;
 };
 
 }  // namespace turnstile::detail

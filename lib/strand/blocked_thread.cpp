@@ -84,6 +84,7 @@ void blocked_thread::need_not_wait() noexcept {
 void blocked_thread::run_job() noexcept {
   job& j = *job_;
   word_.fetch_and(done, relaxed);  // whoever posts again comes after the job
+  const on_top others_may_follow;
   const chain_scope nothing_held{nullptr};
   const in_line until_it_waits_again(*this);
   trampoline before_it(true);

@@ -27,11 +27,24 @@ executor_ref home_of(const request& who) noexcept {
   return s == nullptr ? job_access::home(who) : s->home();
 }
 
+request& behind(request& r) noexcept { return stand_in::is_one(r) ? stand_in::of(r).behind() : r; }
+
+// On top of somebody who holds a section, where somebody else can run it: the thread that is blocked
+// for it, or an executor.
+bool belongs_elsewhere(request& r, const batch& done) noexcept {
+  return done.rests_on_held() && home_of(behind(r));
+}
+
+bool is_of_who_blocks_here(request& r) noexcept {
+  const blocked_thread* const t = suspended<request>::thread_behind(behind(r));
+  return t != nullptr && t == here().in_line;
+}
+
 // Of a section that is bound to nobody. Who is off is only told of something, on a thread that may
 // be anybody's. A thread that is blocked in its line has nothing else to do; and all threads of an
 // executor may be blocked there, so one that is about to block leaves its own one out.
 executor_ref who_serves(request& next, bool is_off) noexcept {
-  request& who = stand_in::is_one(next) ? stand_in::of(next).behind() : next;
+  request& who = behind(next);
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
   const thread_state& t = here();
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
@@ -200,6 +213,11 @@ void section_core::serve(request* r, request* own, batch& done, int most_bodies)
   if (r != own) begin_drain(left.emplace(most_bodies), done);
   const batch::while_bodies_run may_block(done);
   while ((r = serve_one(r, own, done)) != nullptr) {
+    if (belongs_elsewhere(*r, done)) [[unlikely]] {
+      ring_.account(mine_);
+      pass_to_executor(*r, done, queued::next);
+      break;
+    }
     if (!left) {
       begin_drain(left.emplace(most_bodies), done);
       continue;
@@ -217,17 +235,12 @@ void section_core::serve(request* r, request* own, batch& done, int most_bodies)
   }
 }
 
-bool section_core::serve(request* r, request* own, int most_bodies) noexcept {
-  batch done;
-  serve(r, own, done, most_bodies);
-  done.deliver();
-  return done.take_own();
-}
-
 // The section is left, or what comes next is served here or on the executor.
 void section_core::serve_next() noexcept {
   request* const r = next_awaited();
-  if (r != nullptr && !hand_over(*r)) serve(r, nullptr, budget::callers);
+  if (r == nullptr || hand_over(*r)) return;
+  batch done(rests_on_held());
+  serve_or_pass(r, done, budget::callers);
 }
 
 // To who waits for a guard, as serve does. That runs no body, so no time is kept, and is one to
@@ -240,7 +253,7 @@ bool section_core::hand_over(request& r) noexcept {
     here().count_once_more();
     batch::send_one(r, this_pace.look_seldom());  // this may be gone
   } else {
-    batch done;
+    batch done(rests_on_held());
     done.add(r);
     go_on(next_after_body(done), done);
   }
@@ -250,7 +263,10 @@ bool section_core::hand_over(request& r) noexcept {
 bool section_core::serve_first(place p, request& r, request* own) noexcept {
   section_ring::begin(p, mine_);
   ++here().to_be_served;
-  return serve(&r, own, budget::callers);
+  batch done(rests_on_held());
+  serve(&r, own, done, budget::callers);
+  done.deliver();
+  return done.take_own();
 }
 
 void section_core::post_first(place p, request& r) noexcept {
@@ -268,15 +284,15 @@ void section_core::post_first(place p, request& r) noexcept {
 // A guard's or a tried execution's end, or the short way's, while some wait apart.
 void section_core::leave_slowly(place p) noexcept {
   section_ring::begin(p, mine_);
-  batch done;
+  batch done(rests_on_held());
   go_on(next_after_body(done), done);
 }
 
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
   const after_publish what = publish_in_ring(r, p);
   if (what != after_publish::take_over) return said(what);
-  batch done;
-  take_over(own, done);
+  batch done(rests_on_held());
+  take_over(r, own, done);
   done.deliver();
   return done.take_own() ? published::own_served : published::waiting;
 }
@@ -284,14 +300,15 @@ section_core::published section_core::publish(request& r, place p, request* own)
 section_core::published section_core::publish(request& r, place p, batch& done) noexcept {
   const after_publish what = publish_in_ring(r, p);
   if (what != after_publish::take_over) return said(what);
-  take_over(nullptr, done);
+  take_over(r, nullptr, done);
   return published::waiting;
 }
 
-void section_core::take_over(request* own, batch& done) noexcept {
+// `r` was published, and is the first in line, unless that was withdrawn meanwhile.
+void section_core::take_over(const request& r, request* own, batch& done) noexcept {
   request* const next = next_awaited();
   if (next == nullptr) return;  // the gap is still there
-  if (bound_elsewhere()) {
+  if (bound_elsewhere() || (next != &r && belongs_elsewhere(*next, done))) {
     pass_to_executor(*next, done);
   } else {
     serve(next, own, done, budget::callers);
@@ -337,7 +354,7 @@ void section_core::release_hold() noexcept {
 }
 
 void section_core::release_special_hold() noexcept {
-  batch done;
+  batch done(rests_on_held());
   go_on(end_hold(true, done), done);
 }
 
@@ -357,6 +374,8 @@ void section_core::serve_on(request& r, batch& done) noexcept {
   done.flush();
   if (bound_elsewhere()) {
     pass_to_executor(r, done);
+  } else if (belongs_elsewhere(r, done)) {
+    pass_to_executor(r, done, queued::next);
   } else {
     serve(&r, nullptr, done, budget::callers);
   }
@@ -403,8 +422,18 @@ bool section_core::pass_awake(stand_in& s, executor_ref to, queued where) noexce
 }
 
 void section_core::serve_posted(stand_in& s) noexcept {
-  batch done;
-  serve(asks_there() ? next_after_asking(s, done) : &s, nullptr, done, budget::jobs);
+  batch done(rests_on_held());
+  serve_or_pass(asks_there() ? next_after_asking(s, done) : &s, done, budget::jobs);
+}
+
+// A thread that is blocked in line was given the section with its own request; what comes after
+// that, it does not serve on top of what it holds.
+void section_core::serve_or_pass(request* r, batch& done, int most_bodies) noexcept {
+  if (r != nullptr && belongs_elsewhere(*r, done) && !is_of_who_blocks_here(*r)) {
+    pass_to_executor(*r, done, queued::next);
+  } else {
+    serve(r, nullptr, done, most_bodies);
+  }
   done.deliver();
 }
 
@@ -419,7 +448,8 @@ void section_core::go_past_withdrawn() noexcept {
 
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
-  s.serve(s.next_awaited(), nullptr, budget::jobs);
+  batch done(rests_on_held());
+  s.serve_or_pass(s.next_awaited(), done, budget::jobs);
 }
 
 }  // namespace turnstile::detail

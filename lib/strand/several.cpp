@@ -118,7 +118,7 @@ bool several_request::enter_all() noexcept {
   }
   hops_ = must_hop();
   is_own_ = true;
-  batch done;
+  batch done(rests_on_held());
   go_on(done);  // this may be gone unless it is kept as the call's own
   done.deliver();
   return done.take_own();
@@ -385,7 +385,12 @@ void several_request::go_on_posted(job& j) noexcept {
 void several_request::go_on_with_all(batch& done) noexcept {
   budget left(budget::callers);
   while (request* const r = done.take_entered()) {
-    static_cast<several_request&>(*r).go_on(done);
+    auto& next = static_cast<several_request&>(*r);
+    if (done.rests_on_held() && next.home_ && !next.is_own_) {
+      next.go_on_elsewhere();
+      continue;
+    }
+    next.go_on(done);
     switch (left.after_body()) {
       case budget::verdict::go_on: break;
       case budget::verdict::hand_back: done.flush(); break;

@@ -210,11 +210,11 @@ request* section_core::next_of_held() noexcept {
 
 section_core::published section_core::publish_submission(request& r, place p) noexcept {
   const submissions_ref all = submissions_ref::more(its_submissions());
+  batch done(rests_on_held());
   const after_publish what = publish_in_ring(r, p);
   if (what == after_publish::closed) return published::closed;
-  batch done;
   if (what == after_publish::take_over) {
-    take_over(nullptr, done);
+    take_over(r, nullptr, done);
   } else if (all->announce()) {
     if (request* const next = next_of_held()) serve_on(*next, done);
   }

@@ -107,6 +107,41 @@ TEST_SUITE("blocking") {
     });
   }
 
+  TEST_CASE("blocking: one leaves a section inside another, to who wants both") {
+    holds([] {
+      critical_section outer({.ring_capacity = 1});
+      critical_section inner({.ring_capacity = 1});
+      guarded<int> n{0};
+      section_guard guard = support::hold(inner);
+      together(
+          {[&] { outer.execute_blocking([&] { guard.unlock(); }); },
+           [&] { inner.execute_blocking([&] { outer.execute_blocking([&] { n = n + 1; }); }); }});
+      require(n == 1, "not served");
+    });
+  }
+
+  TEST_CASE("blocking: one is given a section inside another, and who wants both is next") {
+    holds(
+        [] {
+          critical_section outer({.ring_capacity = 1});
+          critical_section inner({.ring_capacity = 2});
+          section_guard guard = support::hold(inner);
+          for (int i = 0; i != 2; ++i) inner.post([] {});
+          const auto both = [](critical_section& first, critical_section& second) {
+            bool ran = false;
+            try {
+              first.execute_blocking([&] { second.execute_blocking([&ran] { ran = true; }); });
+            } catch (const deadlock_error&) {
+              ran = true;
+            }
+            require(ran, "not served");
+          };
+          together(
+              {[&] { guard.unlock(); }, [&] { both(outer, inner); }, [&] { both(inner, outer); }});
+        },
+        {.most = {2, 0}});
+  }
+
   TEST_CASE("blocking: it is next, is given the section, and is asked to go") {
     holds(
         [] {

@@ -284,16 +284,22 @@ rule("does not put back what it passes on", POST, "return post(to, *this, where)
 rule("puts back after it has passed the section on", POST,
      "post(to, *this, where);\nreturn ring_.put_back(*next, mine_);")
 rule("serves a bound section elsewhere when it takes over",
-     "if (bound_elsewhere()) {\n    pass_to_executor(*next, done);\n  } else {\n"
-     "    serve(next, own, done, budget::callers);\n  }", "serve(next, own, done, budget::callers);",
+     "bound_elsewhere() || (next != &r && belongs_elsewhere(*next, done))",
+     "next != &r && belongs_elsewhere(*next, done)",
      ("strand: *bound*", "strand: the time*"))
-HERE_ANYWAY = "serve(&r, nullptr, done, budget::callers);"
-rule("goes on with a bound section elsewhere", f"""if (bound_elsewhere()) {{
+rule("goes on with a bound section elsewhere", """if (bound_elsewhere()) {
     pass_to_executor(r, done);
-  }} else {{
-    {HERE_ANYWAY}
-  }}""", HERE_ANYWAY,
-     ("strand: *bound*", "strand: the time*"))
+  } else if (belongs_elsewhere(r, done)) {
+    pass_to_executor(r, done, queued::next);
+  } else {
+    serve(&r, nullptr, done, budget::callers);
+  }""", "serve(&r, nullptr, done, budget::callers);", ("strand: *bound*", "strand: the time*"))
+rule("serves on top of what it holds who blocks for that",
+     "return done.rests_on_held() && home_of(behind(r));", "return false;",
+     ("blocking: *inside*",))
+rule("a thread that is given a section passes on its own request",
+     "return t != nullptr && t == here().in_line;", "return false;",
+     ("blocking: it is next*", "blocking: who has served enough*", "blocking: *inside*"))
 ENDED = "done.add(r);\n  go_on(next_after_body(done), done);"
 SENT = "batch::send_one(r, this_pace.look_seldom());"
 rule("accounts when a guard was handed over already", SENT, SENT + "\nring_.account(mine_);",
@@ -309,7 +315,7 @@ rule("a post that takes over does not go on", """if (request* const next = next_
       done.deliver();
     }""", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
-     "if (r != nullptr && !hand_over(*r)) serve(r, nullptr, budget::callers);", "")
+     "serve_or_pass(r, done, budget::callers);", "")
 
 rule = rules_of("lib/strand/extras.hpp", LOOKING)
 rule("what a section needs late is put in place by store",

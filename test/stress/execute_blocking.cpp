@@ -185,6 +185,33 @@ TEST_SUITE("stress") {
     CHECK(all.cs.execute_blocking([&] { return all.last; }) == 5 * each + 1);
   }
 
+  TEST_CASE("execute_blocking: one section inside another, in any order") {
+    const int each = stress::times_scale(stress::sanitized ? 500 : 20'000);
+    for (const int threads : {2, 3, 8}) {
+      std::array<numbers, 3> all;
+      std::atomic<int> refused{0};
+      stress::together(threads, [&](int t) {
+        dice d(static_cast<std::uint32_t>(t));
+        for (int i = 0; i != each; ++i) {
+          const unsigned first = d.below(3);
+          numbers& outer = all[first];
+          numbers& inner = all[(first + 1 + d.below(2)) % 3];
+          outer.cs.execute_blocking([&] {
+            ++outer.last;
+            try {
+              inner.cs.execute_blocking([&inner] { ++inner.last; });
+            } catch (const deadlock_error&) {
+              ++refused;
+            }
+          });
+        }
+      });
+      int ran = 0;
+      for (numbers& n : all) ran += n.cs.execute_blocking([&n] { return n.last; });
+      CHECK(ran == 2 * threads * each - refused);
+    }
+  }
+
   TEST_CASE("execute_blocking: who is served last ends the section") {
     const int rounds = stress::times_scale(stress::sanitized ? 300 : 3000);
     int wrong = 0;

@@ -31,6 +31,8 @@
 // Dangers   Account, then resume: a request is handed back only while another one is pending, or
 //           after the section was left; the awaiter of the last one may destroy the section.
 //           Every function on this path is noexcept: an exception would strand the queue.
+//           A body may block its thread for a section that is held below it on the stack: where
+//           something is (rests_on_held), the section is passed on to who can serve it elsewhere.
 //
 // Proof     test/schedule (strand), models close and ticket_ring; test/path, test/stress
 //           (histories), test/fuzz
@@ -350,12 +352,12 @@ class section_core : private job {
   static void run_posted(job& self) noexcept;
   TURNSTILE_COLD void await_shortly(thread_state& t) noexcept;
 
-  bool serve(request* r, request* own, int most_bodies) noexcept;
   void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   request* serve_one(request* r, request*& own, batch& done) noexcept;
   static void hand_back(request& r, const request* own, batch& done) noexcept;
-  void take_over(request* own, batch& done) noexcept;
+  void take_over(const request& r, request* own, batch& done) noexcept;
+  void serve_or_pass(request* r, batch& done, int most_bodies) noexcept;
   void serve_next() noexcept;
   bool hand_over(request& r) noexcept;
   void release_special_hold() noexcept;

@@ -93,6 +93,7 @@ struct alignas(cache_line) thread_state {
   std::uint32_t before_keeper = 0;
   std::uint8_t contended = 0;  // turns in which it looks before it arrives: short_wait.cpp
   bool is_timed = false;       // from its last body to the next arrival
+  bool below_holds = false;    // what waits below for what runs here, and holds: rests_on_held
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
   blocked_thread* in_line = nullptr;     // innermost one that has a request in line: its scopes
@@ -212,6 +213,26 @@ class chain_scope {
   chain_frame* before_;
 };
 
+// What runs here now returns to somebody who holds sections and can do nothing until then. A body
+// of others may block the thread for one of those, so it had better not run here. By whose chain is
+// whole: what has been handed back may be gone, and the thread's chain with it.
+inline bool rests_on_held() noexcept {
+  const thread_state& t = here();
+  return t.below_holds || may_hold_sections(t.chain);
+}
+
+// What runs in this scope has chains of its own, on top of the calling one.
+class on_top {
+ public:
+  on_top() noexcept : before_(std::exchange(here().below_holds, rests_on_held())) {}
+  ~on_top() { here().below_holds = before_; }
+  on_top(const on_top&) = delete;
+  on_top& operator=(const on_top&) = delete;
+
+ private:
+  const bool before_;
+};
+
 // The loop that resumes coroutines that have no executor, one after the other, so that no
 // resumption nests in another. A job and sync_wait open one; without any, the first resumption
 // does.
@@ -242,6 +263,8 @@ class trampoline {
 
  private:
   void run_all() noexcept {
+    std::optional<on_top> of_who_may_block;  // whose chain is whole: it is in a call
+    if (thread_may_block_) of_who_may_block.emplace();
     off_this_stack([this] { run_all_here(); });
   }
 

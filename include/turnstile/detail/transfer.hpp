@@ -160,8 +160,9 @@ class transfer_scope {
   transfer_scope(std::coroutine_handle<>, const suspending&) noexcept {}
   void run() noexcept {}
 #else
-  transfer_scope(std::coroutine_handle<> h, const suspending& now) noexcept {
-    if (!now.is_known()) waiting_.emplace(h);
+  // Made at once: of an emplace g++ 12 thinks that it may end what is not there.
+  transfer_scope(std::coroutine_handle<> h, const suspending& now) noexcept
+      : waiting_(now.is_known() ? std::optional<relay>() : std::optional<relay>(std::in_place, h)) {
   }
   // What it transfers to may throw nothing: the coroutine waits already.
   void run() noexcept {
