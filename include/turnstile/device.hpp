@@ -3,6 +3,7 @@
 // Behind it: lib/device.
 #pragma once
 
+#include <turnstile/detail/config.hpp>
 #include <turnstile/detail/linked_cuda.hpp>
 
 #include <chrono>

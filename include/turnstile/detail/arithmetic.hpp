@@ -2,6 +2,8 @@
 // operators.
 #pragma once
 
+#include <turnstile/detail/config.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

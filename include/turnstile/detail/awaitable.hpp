@@ -1,6 +1,8 @@
 // awaitable.hpp - what can be awaited, and what comes out of it.
 #pragma once
 
+#include <turnstile/detail/config.hpp>
+
 #include <concepts>
 #include <coroutine>
 #include <type_traits>

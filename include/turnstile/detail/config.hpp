@@ -1,12 +1,22 @@
 // config.hpp - what differs between compilers, in one place.
 #pragma once
 
+#if !defined(__cpp_impl_coroutine) || __cplusplus < 202002L
+#error "turnstile needs C++20 with coroutines: g++ 12 or clang 19, or later, with -std=c++20"
+#endif
+
 #include <cstddef>
+#include <version>
+
+#if !defined(__cpp_lib_source_location)
+#error "turnstile needs a standard library with <source_location>, such as that of g++ 12"
+#endif
 
 // g++ makes a symmetric transfer a tail call only when it optimises, and not under a sanitizer.
 // Elsewhere the transfer goes through the loop that resumed the coroutine, so that no chain grows
 // the stack. Nothing tells -Og, -O1 and -fno-optimize-sibling-calls, where there are no tail calls
-// either: who compiles so defines this as 0, as Meson does.
+// either: who compiles so defines this as 0, as Meson does. Which files have to agree:
+// include/README.md, Compilers.
 #ifndef TURNSTILE_TAIL_TRANSFER
 #if defined(__clang__) || \
     (defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__))
