@@ -195,6 +195,7 @@ build_name() {
 }
 
 # Meson looks for optional parts only when it sets up, and would not notice a new compiler either.
+# Warnings are errors here, unless -Dwerror=false is among the options.
 set_up_build() {
   local dir=$1 compiler=$2
   local with
@@ -203,7 +204,7 @@ set_up_build() {
     return
   fi
   rm -rf "$dir"
-  CXX=$compiler meson setup "$dir" "$top" "${@:3}" || return
+  CXX=$compiler meson setup "$dir" "$top" -Dwerror=true "${@:3}" || return
   say "$with" >"$dir/set-up-with"
 }
 
