@@ -54,6 +54,8 @@ class async_scope {
   async_scope(const async_scope&) = delete;
   async_scope& operator=(const async_scope&) = delete;
 
+  /// Starts `a`: an awaitable, not a function that gives one. A lambda that is a coroutine is called
+  /// in the argument, and has to outlive the work. An lvalue is copied; a task is an rvalue here.
   template <detail::awaitable A>
   void spawn(A&& a, std::source_location where = std::source_location::current()) {
     // By value, also of an lvalue: nobody says how long that lives.
@@ -62,6 +64,10 @@ class async_scope {
     core_->add();
     work->start(executor_);
   }
+  // The line that compilers show says what to do.
+  template <class A>
+    requires(!detail::awaitable<A>)
+  void spawn(A&&) = delete;  // spawn takes what can be awaited: call the lambda
 
   auto join(std::source_location where = std::source_location::current()) {
     return detail::join_awaiter(*core_, where);

@@ -40,10 +40,18 @@ struct section_access;
 // See config.hpp: another body would be destroyed twice, which is silent memory corruption.
 template <class Body>
 constexpr void require_safe_inside_co_await() noexcept {
-  static_assert(!TURNSTILE_CO_AWAIT_COPIES_CLOSURES || std::is_lvalue_reference_v<Body> ||
-                    std::is_trivially_destructible_v<std::remove_cvref_t<Body>>,
+  constexpr bool is_safe = !TURNSTILE_CO_AWAIT_COPIES_CLOSURES ||
+                           std::is_lvalue_reference_v<Body> ||
+                           std::is_trivially_destructible_v<std::remove_cvref_t<Body>>;
+  constexpr bool can_be_lvalue = std::is_constructible_v<std::decay_t<Body>, Body&>;
+  static_assert(is_safe || !can_be_lvalue,
                 "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
                 "Name the lambda and pass it as an lvalue, or pass std::ref(it).");
+  static_assert(is_safe || can_be_lvalue,
+                "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
+                "Name the lambda; a body that cannot be copied is passed as std::ref(body).");
+  static_assert(!std::is_lvalue_reference_v<Body> || can_be_lvalue,
+                "an lvalue is copied; a body that cannot be copied is passed as std::ref(body)");
 }
 
 // try_execute's answer: what the body returned, if it ran.

@@ -151,6 +151,8 @@ class [[nodiscard("a task does not start until it is awaited")]] task {
   void swap(task& other) noexcept { std::swap(handle_, other.handle_); }
 
   auto operator co_await() && noexcept { return awaiter(handle_); }
+  // The line that compilers show says what to do.
+  void operator co_await() & = delete;  // a task is awaited as an rvalue: co_await std::move(t)
 
  private:
   friend promise_type;

@@ -14,6 +14,13 @@
 #include <type_traits>
 #include <utility>
 
+namespace turnstile {
+
+template <class T>
+class task;
+
+}  // namespace turnstile
+
 namespace turnstile::detail {
 
 class chain_promise {
@@ -247,6 +254,10 @@ class coroutine_promise : public chain_promise, public recycled {
   tracked_awaiter_of<T> await_transform(T&& t) {
     return detail::track(std::forward<T>(t));
   }
+  // As that of task.hpp.
+  template <class T>
+  void await_transform(task<T>&)  // a task is awaited as an rvalue: co_await std::move(t)
+      = delete;
 };
 
 }  // namespace turnstile::detail
