@@ -48,6 +48,16 @@ class any_ends : public countdown {
 
   stop_region& below() noexcept { return below_; }
 
+  // To be returned from the await_suspend of the parent `h`: all of this may be gone.
+  template <class P, class Children>
+  std::coroutine_handle<> start(std::coroutine_handle<P> h, Children& children, std::size_t n) {
+    arm(h, n);
+    below_.enter(h);
+    return detail::start_in_order(h, children, [&](auto& c, std::size_t which) -> auto& {
+      return c.prepare(*this, which, below_.frame(), below_.outside());
+    });
+  }
+
   // Once all have ended.
   std::size_t which() const noexcept {
     const std::size_t decided = decided_.load(relaxed);
@@ -75,12 +85,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_of {
 
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
-    ends_.arm(h, sizeof...(A));
-    stop_region& below = ends_.below();
-    below.enter(h);
-    return detail::start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
-      return c.prepare(ends_, which, below.frame(), below.outside());
-    });
+    return ends_.start(h, children_, sizeof...(A));
   }
 
   any_result<value> await_resume() {
@@ -126,12 +131,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 
   template <class P>
   std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) {
-    ends_.arm(h, children_.size());
-    stop_region& below = ends_.below();
-    below.enter(h);
-    return detail::start_in_order(h, children_, [&](auto& c, std::size_t which) -> auto& {
-      return c.prepare(ends_, which, below.frame(), below.outside());
-    });
+    return ends_.start(h, children_, children_.size());
   }
 
   any_result<value> await_resume() {
