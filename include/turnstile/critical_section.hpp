@@ -77,8 +77,8 @@ struct attempt<void> {
 /// variable will do.
 ///
 /// Threads    every member from any thread; the destructor from one, when the section is not in use
-/// Order      one FIFO order of accepted requests; one thread's requests keep their order; no
-///            barging
+/// Order      one FIFO order of accepted requests, which no later one overtakes; one thread's
+///            requests keep their order
 /// Memory     a body sees what every earlier body of this section wrote; the awaiter sees what its
 ///            body wrote
 /// Progress   see the tables in README.md and lib/PROGRESS.md. At most 33 million requests can wait
@@ -124,14 +124,21 @@ class critical_section {
   ///            blocks the thread through the library (sync_wait, execute_blocking)
   /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error,
   ///            section_closed, section_full, exclusive_access_error, device_mismatch_error;
-  ///            bad_alloc if a first claim, or waiting outside, cannot allocate. Later:
-  ///            operation_cancelled, deadline_exceeded, device_error
+  ///            operation_cancelled or deadline_exceeded if it is too late already; bad_alloc if a
+  ///            first claim, or waiting outside, cannot allocate; std::system_error if the
+  ///            process's first wait for a time cannot start the thread that it needs. Later:
+  ///            operation_cancelled, deadline_exceeded, device_error. A wait that is refused, with
+  ///            deadlock_error, ends the program if there is no memory for what then stands in its
+  ///            place in line
   /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope
-  ///            around it; at once, whoever holds the section. A running body is never stopped
+  ///            around it; at once, whoever holds the section. A running body is never stopped.
+  ///            Without memory for a stand-in (Lifetime) a request waits as any other, and cannot
+  ///            be withdrawn
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the
   ///            awaiting frame, longer than the awaitable it returns. A plain body allocates
-  ///            nothing; a small one that is trivially copyable may run as a copy that ends with
-  ///            the call
+  ///            nothing, unless it has to wait and can be withdrawn: that takes a stand-in, memory
+  ///            which the thread keeps for its next ones. A small body that is trivially copyable
+  ///            may run as a copy that ends with the call
   ///
   /// A body that takes a `stream&`, and cannot be called without, is a device execution: it only
   /// submits work, to `options.on` or to the section's own stream. The section continues with the
@@ -226,7 +233,8 @@ class critical_section {
   /// Runs on    the section's executor; else where the section is being served; else on the calling
   ///            executor, or thread_pool::shared() without one
   /// Resumes    the coroutine that awaits the handle, as said there: `resume_on` is ignored
-  /// Throws     bad_alloc. A refusal completes the handle with its error
+  /// Throws     bad_alloc. A refusal completes the handle with its error. If thread_pool::shared()
+  ///            is needed for the first time and cannot be made, the program ends
   /// Cancel     as execute, by `stop` and `deadline` only: the handle ends with operation_cancelled
   ///            or deadline_exceeded
   /// Lifetime   `body`, copied or moved, is in allocated memory. The section must outlive the
@@ -247,7 +255,8 @@ class critical_section {
   /// Runs on    as submit
   /// Throws     what refuses it: section_closed, section_full, exclusive_access_error,
   ///            device_mismatch_error, device_error; operation_cancelled or deadline_exceeded if it
-  ///            is too late already; bad_alloc
+  ///            is too late already; bad_alloc; std::system_error as execute. The program may end,
+  ///            as in submit
   /// Cancel     as submit, but the error goes to on_unobserved_error
   /// Lifetime   as submit
   template <class Body>
@@ -296,11 +305,12 @@ class critical_section {
   ///
   /// Resumes    as execute
   /// Throws     at once, when awaited: reentry_error, deadlock_error, section_closed, section_full,
-  ///            exclusive_access_error, device_mismatch_error, bad_alloc. Later:
-  ///            operation_cancelled, deadline_exceeded, device_error
+  ///            exclusive_access_error, device_mismatch_error, bad_alloc, std::system_error;
+  ///            operation_cancelled, deadline_exceeded as execute. Later: operation_cancelled,
+  ///            deadline_exceeded, device_error. A refused wait may end the program, as in execute
   /// Cancel     as execute, until the guard is owned
-  /// Lifetime   the section must outlive the guard. If the thread has no spare frame for it, one is
-  ///            allocated
+  /// Lifetime   the section must outlive the guard. A guard allocates, unless it is for the section
+  ///            of this thread's last one
   auto lock(const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
