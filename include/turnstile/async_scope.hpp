@@ -42,9 +42,9 @@ inline constexpr scope_options default_scope{};
 ///            turn comes, and its body does not run. Work that starts after a stop still starts.
 ///            join itself ends with operation_cancelled if what surrounds the joining coroutine is
 ///            stopped; it may be awaited again
-/// Lifetime   must be joined, or its work must have ended, before it is destroyed; an error that no
-///            join took goes to on_unobserved_error, but an operation_cancelled does not after a
-///            stop was requested
+/// Lifetime   must be joined, or its work must have ended, before it is destroyed: else that is
+///            reported on stderr, in one line, and aborts. An error that no join took goes to
+///            on_unobserved_error, but an operation_cancelled does not after a stop was requested
 class async_scope {
  public:
   explicit async_scope(const scope_options& options = detail::default_scope)

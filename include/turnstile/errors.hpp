@@ -1,4 +1,6 @@
-// errors.hpp - everything the library throws.
+// errors.hpp - the library's own errors.
+//
+// Bad arguments throw what <stdexcept> has for them: std::invalid_argument, std::length_error.
 //
 // Behind it: lib/base (texts), lib/registry (who finds the paths).
 #pragma once

@@ -12,8 +12,9 @@ namespace turnstile {
 /// that began before. It begins at the steady clock's time; after its end they go by that again.
 ///
 /// Threads    `now`, `advance`, `advance_to` and `pending` from any thread
-/// Lifetime   one at a time: a second one is a contract break. What still waits at its end needs the
-///            library's own thread from then on: if that cannot be started, the process ends
+/// Lifetime   one at a time: a second one is reported on stderr and aborts. What still waits at its
+///            end needs the library's own thread from then on: if that cannot be started, the
+///            process ends
 class manual_clock {
  public:
   manual_clock();

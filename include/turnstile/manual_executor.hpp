@@ -17,8 +17,8 @@ namespace turnstile {
 /// Memory     a job sees what came before its `post`
 /// Progress   every member takes a lock for a step of a list, not while a job runs. Jobs wait until
 ///            somebody calls run_one or run
-/// Lifetime   jobs still queued at destruction are a contract break: whoever waits for them would
-///            never be resumed
+/// Lifetime   to be destroyed with jobs still queued is reported on stderr and aborts: whoever
+///            waits for them would never be resumed
 class manual_executor {
  public:
   manual_executor() = default;

@@ -30,7 +30,8 @@ namespace turnstile {
 /// Cancel     a write that waits for others is withdrawn below a stop, as in timeout and when_any,
 ///            with operation_cancelled: nothing is written, and its replica's next write takes its
 ///            place. Without a stop, if a replica never comes, the others wait for ever
-/// Lifetime   the write lives in the awaiting frame
+/// Lifetime   the write lives in the awaiting frame. Destroying this while a write waits for others
+///            is reported and aborts; snapshots may outlive it
 template <class T>
 class mirrored {
  public:

@@ -79,8 +79,9 @@ access_list writes(const T&... things) {
 ///            found nothing left, what failed before it is forgotten. A join that is stopped from
 ///            outside ends with operation_cancelled, and may be awaited again; the bodies
 ///            themselves are not asked to stop
-/// Lifetime   must be joined, or its bodies must have ended, before it is destroyed; an error that
-///            no join took goes to on_unobserved_error. A body lives until it has ended
+/// Lifetime   must be joined, or its bodies must have ended, before it is destroyed: else that is
+///            reported on stderr, in one line, and aborts. An error that no join took goes to
+///            on_unobserved_error. A body lives until it has ended
 class ordered_scope {
  public:
   ordered_scope(executor_ref executor = {}) : graph_(executor) {}

@@ -28,6 +28,7 @@ namespace turnstile {
 ///            std::logic_error if the aggregation is none. Else as a variable:
 ///            exclusive_access_error before that replica is read or written; what T throws;
 ///            bad_alloc (never for small values)
+/// Lifetime   as a variable: snapshots may outlive it
 template <class T>
 class per_replica {
  public:

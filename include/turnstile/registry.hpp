@@ -83,6 +83,9 @@ using lock_order_hook = void (*)(const lock_order_report&);
 ///
 /// Threads    every member from any thread, while sections are made, used and destroyed. A section
 ///            that is being looked at is destroyed when that look has ended
+/// Throws     bad_alloc: sections, executions and both wait graphs, for what they give;
+///            keep_executions, check_lock_order, allow_nested and declare_order, for what they
+///            remember; keep_times
 /// Progress   a call blocks its thread while another thread looks. Nothing that uses a section
 ///            waits for that; executions that are recorded take a lock each
 class registry {

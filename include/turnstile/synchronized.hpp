@@ -42,7 +42,7 @@ class synchronized_guard {
 /// A value of type T and the section that guards it, in one.
 ///
 /// Members behave as those of critical_section; bodies are called with `T&`, predicates with `const
-/// T&`.
+/// T&`. What else there is (try_lock, close, name, statistics): through section().
 ///
 /// Threads    as critical_section
 /// Throws     the constructors: as that of critical_section, and what T throws
@@ -55,6 +55,7 @@ class synchronized {
  public:
   explicit synchronized(T value = T{}, section_options options = {})
       : section_(options), value_(std::move(value)) {}
+  /// The value is made of `args`. There is no room for options of the section.
   template <class... Args>
   explicit synchronized(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...) {}
 

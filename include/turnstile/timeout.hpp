@@ -96,7 +96,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 
 /// Runs `a` and gives what it gives. When `d` has passed, `a` is asked to stop: current_stop_token
 /// says so, and whatever it waits for in the library ends with operation_cancelled. timeout resumes
-/// when `a` has ended, so what does not wait in the library should look at its token.
+/// when `a` has ended, so what does not wait in the library should look at its token. If `d` is not
+/// positive, the stop is requested before `a` starts, which then ends at its first wait in the
+/// library.
 ///
 /// Memory     the awaiter sees what `a` wrote
 /// Progress   does not block a thread
