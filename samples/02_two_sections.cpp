@@ -21,7 +21,8 @@ struct account {
 // money in neither account, nor in both. If the inner await throws, nothing has changed yet.
 //
 // Two such transfers in opposite directions could wait for each other. Programs that move money
-// both ways should agree on an order in which to enter.
+// both ways should agree on an order in which to enter, or enter both sections at once
+// (08_dining_philosophers).
 turnstile::task<> move_money(account& from, account& to, long amount) {
   co_await from.section.execute([&]() -> turnstile::task<> {
     co_await to.section.execute([&] { to.balance += amount; });

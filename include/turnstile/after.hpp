@@ -36,7 +36,8 @@ class [[nodiscard("nothing is waited for until it is passed to execute")]] depen
 /// Runs on    the dependencies as in when_all, as part of the awaiting chain
 /// Throws     the first error of a dependency, after all have ended; then nothing was asked for
 /// Cancel     if the token is stopped already, or the deadline is past, they are not awaited
-///            either; later on token and deadline withdraw the request
+///            either. Once the request is made, token and deadline withdraw it; they do not
+///            interrupt the dependencies
 /// Lifetime   an lvalue is referred to, an rvalue moved; frames are allocated, one for each that is
 ///            no task and one more
 template <detail::awaitable... A>

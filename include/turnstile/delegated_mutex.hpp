@@ -11,8 +11,8 @@
 
 namespace turnstile {
 
-/// A BasicLockable over a section. The code between lock and unlock is one of the section's bodies:
-/// it waits in line with all other requests.
+/// A Lockable over a section. The code between lock and unlock is one of the section's bodies: it
+/// waits in line with all other requests.
 ///
 /// In a fiber, lock does not block the thread. If the section is busy, the code up to unlock runs
 /// on the thread that serves the section, or on the section's executor, where the data is warm;
@@ -26,7 +26,7 @@ namespace turnstile {
 /// Threads    any; a fiber unlocks what it locked, innermost first, and a thread what it locked.
 ///            Anything else is reported and aborts; so does, in a fiber, one std::scoped_lock of
 ///            several of these, because it unlocks the first one first: nest them instead
-/// Order      the section's; no barging
+/// Order      the section's, which no later request overtakes
 /// Memory     what the holder wrote is seen by every later body of the section
 /// Throws     lock: what a request would, reentry_error, deadlock_error and section_closed among
 ///            them.

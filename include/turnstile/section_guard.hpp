@@ -14,7 +14,7 @@ struct guard_access;
 /// Owns a section, as given by `co_await cs.lock()` and `cs.try_lock()`. Empty by default.
 ///
 /// Threads    used by one thread at a time; may be unlocked on any thread
-/// Order      the next request in line follows; nobody barges in
+/// Order      the next request in line follows; no later one overtakes it
 /// Memory     what the owner wrote is seen by every later body
 /// Runs on    unlock may run other bodies: it serves what waits, up to a budget
 /// Lifetime   the section must outlive an owned guard, and must not end while the acquiring chain

@@ -27,7 +27,8 @@ class [[nodiscard("the token is what co_await gives")]] stop_token_awaiter {
 /// stoppable by that.
 ///
 /// Resumes    at once
-/// Lifetime   the token may be kept: it says whether a stop was requested while that existed
+/// Lifetime   the token may be kept: after the end of that when_any, timeout or scope it says
+///            whether a stop was requested before
 inline detail::stop_token_awaiter current_stop_token() noexcept { return {}; }
 
 }  // namespace turnstile

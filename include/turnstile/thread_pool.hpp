@@ -52,9 +52,9 @@ class TURNSTILE_VISIBLE thread_pool {
   /// The process's own pool, made at first use: max(2, hardware threads) threads. At the end of the
   /// process, in the order of static objects, it runs what is queued and joins its threads; so work
   /// that never ends keeps the process from ending. What is posted to it later, by destructors of
-  /// objects made before it, is run by two threads that nobody joins. Nor does it join anybody if one
-  /// of its own threads, or a callback of a timeout, calls std::exit; or in a child of fork(), which
-  /// has none of them.
+  /// objects made before it, is run by two threads that nobody joins. It joins nobody if one of its
+  /// own threads, or a timeout's callback, calls std::exit, nor in a child of fork(), where its
+  /// threads do not exist.
   static thread_pool& shared();
 
  private:
