@@ -7,9 +7,8 @@
 //
 // Edges     M1  push    CAS(seq_cst) in push -> exchange(acquire) in take: what was posted with the
 //               jobs. Pushes are RMWs, so one acquire covers the whole chain.
-//           Q3 of run_queue.hpp: the CAS, then the sleepers' word; a worker going to sleep: its RMW
-//           on
-//               that word, then newest.load(seq_cst) in looks_empty
+//           Q3  of run_queue.hpp: the CAS, then the sleepers' word; a worker going to sleep: its
+//               RMW on that word, then newest.load(seq_cst) in looks_empty
 //
 // Progress  push lock-free, take wait-free but for turning round what it took.
 //
@@ -17,6 +16,9 @@
 //           taken, but not before they are joined.
 //
 // Proof     test/schedule (mailbox, pool), model parking; test/executor, test/stress
+//
+// Source    Treiber, Systems programming: coping with parallelism (IBM RJ 5118, 1986); taken whole,
+//           so that no job is taken for one that was there before.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

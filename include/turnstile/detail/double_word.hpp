@@ -16,6 +16,10 @@
 //           together), also under the thread sanitizer. The checker knows words of 8 bytes only;
 //           there, and on processors without the instruction, small values take the way of large
 //           ones.
+//
+// Source    read between two looks at the version: seqlocks, with the orders of Boehm (Can seqlocks
+//           get along with programming language memory models?, MSPC 2012); the version is part of
+//           what is exchanged, so writers need no lock.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

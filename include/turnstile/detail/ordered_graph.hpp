@@ -14,6 +14,10 @@
 //           meanwhile. After that neither the scope nor this may be touched.
 //
 // Proof     test/variable, test/stress; what is below it: test/schedule (scope)
+//
+// Source    a graph made of what each task says it reads and writes (RAW, WAR, WAW): Jade (Rinard,
+//           Scales, Lam, IEEE Computer 1993), StarSs and its OmpSs, OpenMP's `depend`; that bodies
+//           behind a failed one are skipped is ours.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>

@@ -8,8 +8,10 @@
 //           one.
 //
 //             (b, 0, n) --take--------> (b, 0, n+1)   a snapshot
-//             (b, 0, n) --publish-----> (c, 0, 1)     n goes to b's shares; the 1 is the writer's snapshot
-//             (b, 0, n) --claim-------> (b, 1, n)     then n + shares - attached == 0: nobody has it
+//             (b, 0, n) --publish-----> (c, 0, 1)     n goes to b's shares; the 1 is the writer's
+//                                                     snapshot
+//             (b, 0, n) --claim-------> (b, 1, n)     then n + shares - attached == 0: nobody has
+//                                                     it
 //             (b, 1, k) --give up-----> (b, 0, k)     somebody has it after all
 //             (b, 1, n+k) --written---> (b, 0, k+1)   k came meanwhile, and have waited
 //             (b, 0, n) --settle------> (b, 0, 0)     n was added to b's shares before
@@ -48,6 +50,10 @@
 //
 // Proof     test/schedule (variable): V1 to V5 each fails if weakened; V6 only forbids load
 //           buffering, which the checker does not have. test/variable, test/stress
+//
+// Source    a count beside the pointer and one in the block: split reference counts (Williams, C++
+//           Concurrency in Action, 2012), as in folly's AtomicSharedPtr; changing a value in place,
+//           and the mark for that, are ours.
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
