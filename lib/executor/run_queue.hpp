@@ -7,7 +7,8 @@
 //                       tail.load(acquire) in steal_from, take_from
 //               the taker sees the slot and what was posted with the job
 //           Q2  return  head.CAS(release) in take, steal_from, take_from -> head.load(acquire) in
-//               room the owner may write the slot again: it was read before the CAS
+//                       room
+//               the owner may write the slot again: it was read before the CAS
 //           Q3  wake    tail.exchange(seq_cst) in append, take_from, then the sleepers' word
 //               load(seq_cst); a worker going to sleep: RMW(seq_cst) on that word, then
 //               tail.load(seq_cst) in looks_empty. All four are in one order, so not both can miss
@@ -81,7 +82,7 @@ class run_queue {
   bool has_backlog() const noexcept { return head_.load(relaxed) != tail_.load(relaxed); }
 
   bool looks_empty() const noexcept {
-    // An old head only makes it look fuller than it is. A new one, which its taker has stored behind
+    // An old head only makes it look fuller than it is. A new one, that its taker has stored behind
     // what it has appended, brings the tail of that with it (Q2).
     const std::uint32_t head = head_.load(acquire);
     return head == tail_.load(seq_cst);  // Q3

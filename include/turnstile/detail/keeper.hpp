@@ -11,15 +11,18 @@
 //                                                          special: the first one
 //               (e, wanted) --take--------> (e, taken)     by who wanted it, if nobody is inside,
 //                                                          or ends it, or by its thread
-//               (e, taken)  --count-------> (e, free)      by who took it, with what the number says counted
+//               (e, taken)  --count-------> (e, free)      by who took it, with what the number
+//                                                          says counted
 //               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
-//               (e, kept)   --forget------> (e, free)      by its thread, which is inside and could not keep it
-//               (e, given)  --forget------> (e, free)      by its thread, when it has let the section go
+//               (e, kept)   --forget------> (e, free)      by its thread, which is inside and could
+//                                                          not keep it
+//               (e, given)  --forget------> (e, free)      by its thread, when it has let the
+//                                                          section go
 //
-//             bodies = 2 for each body that its thread has ended in what it kept, ever, and 1 while
-//             it is inside.
-//                    Written by its thread alone. So the same store that says that nobody is inside
-//                    any more counts the execution, and a body of the thread's turn.
+//             bodies = 2 for each body that its thread has ended in what it kept, ever, and 1
+//                      while it is inside. Written by its thread alone. So the same store that says
+//                      that nobody is inside any more counts the execution, and a body of the
+//                      thread's turn.
 //
 //           Whoever makes `taken` or `given` owns the section. In the section, kept_by says whose
 //           it is, and a bit of the ticket word says that: what arrives sees it. Who comes first
@@ -62,9 +65,9 @@
 //               any more finds the word free, and takes nothing
 //
 // Progress  enter and leave are wait-free, and plain loads and stores. want and revoke are
-//           wait-free, with one system call, and
-//           do not depend on the keeping thread: it may be stopped, asleep, busy with its own work,
-//           or gone. A waiter waits for the one body that is running at most, as in any section.
+//           wait-free, with one system call, and do not depend on the keeping thread: it may be
+//           stopped, asleep, busy with its own work, or gone. A waiter waits for the one body that
+//           is running at most, as in any section.
 //           Who finds it wanted leaves it to who wanted it first: that one takes it, or it has seen
 //           somebody inside, who takes it back. Whoever does finds all in line that came while it
 //           was kept. So of a thousand that wait for a body one makes the system call, and not

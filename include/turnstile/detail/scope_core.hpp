@@ -59,8 +59,8 @@ class scope_core {
                       on_failure then = on_failure::go_on, std::string_view called = "async_scope");
 
   void add() noexcept {
-    running_.fetch_add(1,
-                       relaxed);  // relaxed: whoever adds is before the join, by the caller's order
+    // Relaxed: whoever adds is before the join, by the caller's order.
+    running_.fetch_add(1, relaxed);
     shares_.fetch_add(1, relaxed);
   }
   void ended(std::exception_ptr error, std::source_location where) noexcept;

@@ -7,7 +7,7 @@
 //             entering k --arrive = owner----> entering k+1
 //             entering k --arrive = queued---> in line at k    this may be gone after publishing
 //             entering k --refused-----------> leaving         by enter
-//             in line at k --its turn--------> entering k+1    by whoever serves k, through its batch
+//             in line at k --its turn--------> entering k+1    by whoever serves k, by its batch
 //             in line at k --withdrawn-------> leaving         on an executor (stand_in.hpp)
 //             all entered --the body's end---> leaving --all left or passed on--> handed back
 //

@@ -5,8 +5,8 @@
 // posts the coroutine to its executor.
 //
 // Shape     word   arming --fall_asleep----> asleep
-//                  arming --timer, stop----> due, stopped    the thread is last and posts the job
-//                  asleep --timer, stop----> due, stopped    the timer or the callback posts the job
+//                  arming --timer, stop----> due, stopped   the thread is last and posts the job
+//                  asleep --timer, stop----> due, stopped   the timer or the callback posts it
 //
 // Edges     Z1  CAS(release) arming to asleep -> CAS(acquire) in end: the callback, which is made
 //               after the timer is started; the job
