@@ -128,7 +128,7 @@ auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::
 
 /// True in a fiber's own code, which may call await; false in a section's body or a coroutine that
 /// happens to run on its stack.
-inline bool in_fiber() noexcept { return detail::here().fiber != nullptr; }
+inline bool in_fiber() noexcept { return detail::fiber_core::own_code() != nullptr; }
 
 /// Awaits `a` in a fiber, from any depth of calls, and returns what co_await would. The thread does
 /// other work meanwhile. Outside a fiber: one line on stderr, and abort.

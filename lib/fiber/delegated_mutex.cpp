@@ -68,7 +68,7 @@ delegated_mutex::~delegated_mutex() {
 }
 
 void delegated_mutex::lock() {
-  fiber_core* const f = detail::here().fiber;
+  fiber_core* const f = detail::fiber_core::own_code();
   if (f == nullptr) {
     // Who holds others waits, if it has to, in an order that is looked at; what is only tried is
     // not.
@@ -83,7 +83,7 @@ void delegated_mutex::lock() {
 }
 
 bool delegated_mutex::try_lock() {
-  if (fiber_core* const f = detail::here().fiber) return try_lock_in(*f);
+  if (fiber_core* const f = detail::fiber_core::own_code()) return try_lock_in(*f);
   std::optional<section_guard> got = section_->try_lock(where_);
   if (!got) return false;
   hold(std::move(*got));
@@ -105,7 +105,7 @@ bool delegated_mutex::try_lock_in(fiber_core& f) {
 }
 
 void delegated_mutex::unlock() noexcept {
-  fiber_core* const f = detail::here().fiber;
+  fiber_core* const f = detail::fiber_core::own_code();
   if (f != nullptr && holds(*f, *this)) {
     if (&f->innermost->mutex() != this) {
       misused("a delegated_mutex is unlocked before another one that the fiber locked later");

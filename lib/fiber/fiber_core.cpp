@@ -108,8 +108,19 @@ void fiber_core::ended() noexcept {
   drop();  // this may be gone
 }
 
-fiber_core& fiber_core::running() noexcept {
+// A body that an eager coroutine of another library runs within a fiber's own code is none of that:
+// what is around it belongs to this thread.
+fiber_core* fiber_core::own_code() noexcept {
   fiber_core* const f = here().fiber;
+  const chain_frame* in = f == nullptr ? nullptr : here().chain;
+  while (in != nullptr && is_hold(in)) in = in->parent;
+  const bool in_body = in != nullptr && in->section != nullptr &&
+                       (f->innermost == nullptr || !f->innermost->is_of(*in));
+  return in_body ? nullptr : f;
+}
+
+fiber_core& fiber_core::running() noexcept {
+  fiber_core* const f = own_code();
   if (f == nullptr) {
     contract_break("",
                    here().stack == nullptr

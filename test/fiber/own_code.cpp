@@ -43,6 +43,37 @@ TEST_SUITE("fiber") {
     sync_wait(std::move(f));
   }
 
+  TEST_CASE("fiber: a body that an eager coroutine runs within its code is not its code") {
+    loop on;
+    critical_section cs;
+    critical_section of_mutex;
+    delegated_mutex m{of_mutex};
+    auto f = spawn_fiber(on, [&] {
+      bool inside = true;
+      bool blocked = false;
+      const auto eager = [&]() -> support::foreign {
+        co_await cs.execute([&] {
+          const section_guard also = std::move(of_mutex.try_lock().value());
+          inside = in_fiber();
+        });
+        co_await cs.execute([&] {
+          const std::scoped_lock lock(m);  // as a thread's, which blocks
+          blocked = true;
+        });
+      };
+      const support::foreign done = eager();
+      CHECK(done.done());
+      CHECK_FALSE(inside);
+      CHECK(blocked);
+      const std::scoped_lock lock(m);
+      CHECK(in_fiber());
+      const section_guard more = std::move(cs.try_lock().value());
+      CHECK(in_fiber());
+    });
+    on.run();
+    sync_wait(std::move(f));
+  }
+
   TEST_CASE("fiber: bodies of several sections run on the thread's stack, and not as its code") {
     loop on;
     critical_section a;

@@ -53,6 +53,7 @@ class delegated_hold : private section_request {
 
   const delegated_mutex& mutex() const noexcept { return *mutex_; }
   delegated_hold* outer() const noexcept { return outer_; }
+  bool is_of(const chain_frame& f) const noexcept { return &f == &frame_; }
   [[noreturn]] void misused(std::string_view what) const noexcept;
 
  private:

@@ -68,7 +68,9 @@ class fiber_core : public borrowed_stack, private job {
 
   void start(executor_ref on) noexcept;
 
-  // The fiber whose own code calls this; a broken contract if there is none.
+  // The fiber whose own code calls this. Null: it is none's.
+  static fiber_core* own_code() noexcept;
+  // The same; a broken contract if there is none.
   static fiber_core& running() noexcept;
 
   // By the fiber: leaves its stack, and comes back when the coroutine goes on.
