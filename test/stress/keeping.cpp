@@ -372,4 +372,46 @@ TEST_SUITE("stress") {
     CHECK((kept != 0) == support::can_be_kept());
     CHECK(cs.statistics().executions == ran + static_cast<std::uint64_t>(rounds));
   }
+
+  TEST_CASE("keeping: no body runs while recording is switched on, also where jobs run at once") {
+    struct at_once {
+      void post(job& j) noexcept { j.run(); }
+    };
+    const support::endless_optimism kept_each_time;
+    const int rounds = stress::times_scale(stress::sanitized ? 200 : 5000);
+    at_once in_place;
+    critical_section cs;
+    std::atomic<bool> over{false};
+    int served = 0;
+    stress::together(3, [&](int t) {
+      dice d(static_cast<std::uint32_t>(t));
+      if (t == 0) {
+        for (int i = 0; i != rounds; ++i) {
+          registry::keep_executions(1);
+          registry::keep_executions(0);
+          for (int n = 0; n != 100; ++n) do_something_else(d);
+        }
+        over = true;
+      } else if (t == 1) {
+        while (!over) {
+          support::come_back_to(cs);
+          for (int n = 0; n != 20; ++n) do_something_else(d);
+        }
+      } else {
+        // It would wait for the very look that it runs in.
+        const auto looks = [&]() -> task<> {
+          co_await cs.execute([&] {
+            ++served;
+            static_cast<void>(registry::sections());
+          });
+        };
+        while (!over) {
+          sync_wait(schedule_on(in_place, looks()));
+          do_something_else(d);
+        }
+      }
+    });
+    CHECK(served != 0);
+    CHECK(cs.statistics().waiters == 0);
+  }
 }

@@ -38,6 +38,7 @@
 //           (histories), test/fuzz
 #pragma once
 
+#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -134,7 +135,13 @@ class section_core : private job {
   bool watched() const noexcept { return (special_.load(relaxed) & (is_recorded | is_timed)) != 0; }
   bool recorded() const noexcept { return (special_.load(relaxed) & is_recorded) != 0; }
   bool timed() const noexcept { return (special_.load(relaxed) & is_timed) != 0; }
-  void record(bool on) noexcept { set(is_recorded, on); }
+  // By who may run no user's code: what is taken from its keeper is pushed where somebody waits for
+  // it, and passed on later.
+  using taken = fifo<job, &job::next>;
+  void record(bool on, taken& to_pass_on) noexcept {
+    if (set(is_recorded, on)) to_pass_on.push(*this);
+  }
+  static void pass_on(taken& all) noexcept;
   void measure(bool on);
   // What was measured; null if nothing ever was.
   const times* measured() const noexcept;
@@ -343,7 +350,8 @@ class section_core : private job {
   static std::uint8_t traits_of(const section_options& options) noexcept;
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
-  void set(trait what, bool on) noexcept;
+  // True: it was taken from its keeper, and is to be passed on.
+  [[nodiscard]] bool set(trait what, bool on) noexcept;
   bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
   const extras* given() const noexcept { return given_.load(acquire); }  // X1
   // Of a bound section: it has extras from its beginning.
@@ -368,11 +376,12 @@ class section_core : private job {
   static void stop_keeping(keeper& k) noexcept;
   static void give_up_kept() noexcept;
   void let_go_kept() noexcept;
+  void pass_on_taken() noexcept;
   keeper::sight seen_kept() const noexcept;
   bool take_from(keeper::sight& seen) noexcept;
   arrival arrive_at_kept() noexcept;
   arrival try_arrive_kept(place& p) noexcept;
-  void take_away_kept() noexcept;
+  [[nodiscard]] bool take_away_kept() noexcept;
   void end_kept() noexcept;
   void count_kept(std::uint64_t executions) noexcept;
   std::uint64_t executions() const noexcept;
