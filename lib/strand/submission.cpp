@@ -63,13 +63,10 @@ submission::submission(submission&& other) noexcept
 submission::~submission() = default;
 
 void submission::prepare(const resource_list& uses) {
-  try {
+  section_->counting_refusal([&] {
     refuse_if_elsewhere(uses);
-  } catch (const device_mismatch_error&) {
-    section_->count_refusal();
-    throw;
-  }
-  all_ = submissions_ref::more(section_->made_submissions());
+    all_ = submissions_ref::more(section_->made_submissions(!lane_));
+  });
 }
 
 void submission::refuse_if_elsewhere(const resource_list& uses) const {

@@ -61,14 +61,16 @@ lane& submissions::own_lane(device place) {
   return *own;
 }
 
-submissions& section_core::made_submissions() const {
+submissions& section_core::made_submissions(bool with_lane) const {
   extras& e = made(given_);
   submissions* known = e.device_work.load(acquire);  // X1
   if (known != nullptr) return *known;
-  auto* const fresh = new submissions(e.max_in_flight);
-  if (e.device_work.compare_exchange_strong(known, fresh, release, acquire)) return *fresh;  // X1
-  fresh->drop();
-  return *known;
+  submissions_ref fresh(new submissions(e.max_in_flight));
+  if (with_lane) fresh->own_lane(where());
+  submissions* const all = fresh.get();
+  if (!e.device_work.compare_exchange_strong(known, all, release, acquire)) return *known;  // X1
+  all->keep();  // the section's share
+  return *all;
 }
 
 submissions* section_core::known_submissions() const noexcept {

@@ -90,7 +90,8 @@ class submissions {
     if (shares_.fetch_sub(1, acq_rel) == 1) delete this;
   }
 
-  // The section's own stream, made by the first that needs it. Only the owner, as all below.
+  // The section's own stream, made by the first that needs it. Only the owner, as all below, or
+  // before anybody else knows this.
   lane& own_lane(device place);
 
   lane_ref own;

@@ -551,11 +551,10 @@ TEST_CASE("submitted: ends also if nothing is ever submitted") {
     sync_wait(handle.submitted());
     CHECK_THROWS_AS(sync_wait(handle), std::runtime_error);
   }
-  SUBCASE("its device is not there, as it finds out when its turn comes") {
+  SUBCASE("its device is not there") {
     critical_section cs({.name = "s", .place = device::cuda(77)});
-    section_guard busy = support::hold(cs);
     auto handle = cs.submit([](stream&) {});
-    check_told_by(handle, [&] { busy.unlock(); });
+    sync_wait(handle.submitted());
     CHECK_THROWS_AS(sync_wait(handle), device_error);
   }
   SUBCASE("it is withdrawn in line") {
@@ -621,6 +620,19 @@ TEST_CASE("submit and post: the section is handed on at submission") {
   CHECK(done == ints{1, 2, 3});
   sync_wait(first);
   sync_wait(last);
+}
+
+TEST_CASE("where the device is not available every way of asking is refused") {
+  if (device::cuda(0).available()) return;
+  critical_section cs({.name = "weights", .place = device::cuda(0)});
+  bool ran = false;
+  const auto body = [&ran](stream&) { ran = true; };
+  CHECK_THROWS_AS(cs.post(body), device_error);
+  CHECK_THROWS_AS(sync_wait(cs.submit(body)), device_error);
+  CHECK_THROWS_AS(sync_wait(cs.execute(body)), device_error);
+  CHECK_FALSE(ran);
+  CHECK(cs.statistics().refused == 3);
+  CHECK(cs.statistics().executions == 0);
 }
 
 TEST_CASE("submit: a stream that is to wait for what is not submitted yet is a contract break") {

@@ -244,7 +244,9 @@ class section_core : private job {
   // Device executions: detail/submission.hpp, lib/strand/submissions.hpp. Those that are queued are
   // published here; their own bodies and others may run within the call.
   published publish_submission(request& r, place p) noexcept;
-  submissions& made_submissions() const;  // throws bad_alloc
+  // With the stream of its own, so that the first that needs it is refused where its device is not
+  // available. Throws bad_alloc, device_error.
+  submissions& made_submissions(bool with_lane) const;
   device where() const noexcept;
   // The device is lost that worked for it. Who becomes the owner of an idle section asks again: it
   // may have been lost since the request was made.
