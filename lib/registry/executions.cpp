@@ -57,24 +57,10 @@ bool same(const execution_record& r, const section_core& s, const site& at) noex
          std::string_view(r.where.file_name()) == at.where.file_name();
 }
 
-void switch_recording(std::size_t last_n, section_core::taken& kept_before) {
-  kept_executions& k = records();
-  const std::lock_guard switching(k.switching);
-  {
-    const std::lock_guard lock(k.lock);
-    k.most = last_n;
-    k.shrink();
-  }
-  const bool on = last_n != 0;
-  recording.store(on, relaxed);  // E5
-  all_sections().look_at_all([&](section_core& s, std::uint32_t) { s.record(on, kept_before); });
-}
-
 }  // namespace
 
 void watch_if_asked(section_core& s) noexcept {
-  section_core::taken nothing;                           // it is new, and nobody's
-  if (recording.load(relaxed)) s.record(true, nothing);  // E5
+  if (recording.load(relaxed)) s.record(true);  // E5
 }
 
 void record_execution(const section_core& s, const site& at, const resource_list& uses) noexcept {
@@ -100,9 +86,17 @@ void forget_execution(const section_core& s, const site& at) noexcept {
 }  // namespace detail
 
 void registry::keep_executions(std::size_t last_n) {
-  detail::section_core::taken kept_before;
-  detail::switch_recording(last_n, kept_before);
-  detail::section_core::pass_on(kept_before);  // under no lock: bodies may run
+  detail::kept_executions& k = detail::records();
+  const std::lock_guard switching(k.switching);
+  {
+    const std::lock_guard lock(k.lock);
+    k.most = last_n;
+    k.shrink();
+  }
+  const bool on = last_n != 0;
+  detail::recording.store(on, detail::relaxed);  // E5
+  detail::all_sections().look_at_all(
+      [on](detail::section_core& s, std::uint32_t) { s.record(on); });
 }
 
 std::vector<execution_record> registry::executions() {

@@ -39,6 +39,9 @@ class batch {
   // The same on a thread that is only told of something.
   void keep_off_executor() noexcept { keeps_off_ = is_off_ = true; }
   bool is_off() const noexcept { return is_off_; }
+  // A section goes on on the shared pool, which runs nothing within post.
+  void pass_to_shared() noexcept { to_shared_ = true; }
+  bool passes_to_shared() const noexcept { return to_shared_; }
   static void post_back(request& r) noexcept {
     batch one;
     one.keep_off();
@@ -55,7 +58,7 @@ class batch {
     }
   }
 
-  // As it was when this began: what can run elsewhere does not run within this call.
+  // As it was when this began: the body of a thread that blocks does not run within this call.
   bool rests_on_held() const noexcept { return rests_on_held_; }
 
   // What was served for other workers of this thread's pool stays here from now on, or goes back.
@@ -224,6 +227,7 @@ class batch {
   bool keep_ = false;
   bool keeps_off_ = false;
   bool is_off_ = false;
+  bool to_shared_ = false;
   const bool rests_on_held_ = false;
 };
 

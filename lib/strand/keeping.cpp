@@ -87,17 +87,14 @@ void section_core::give_up_kept() noexcept {
   k.forget();
 }
 
-// By the owner.
-void section_core::let_go_kept() noexcept {
-  if (!ring_.let_go(mine_)) pass_on_taken();
-}
-
-// The same, of one that was kept and let go, and that somebody wants. User's code runs within this
-// call only where an executor runs jobs within post.
-void section_core::pass_on_taken() noexcept {
+// By the owner. No user's code runs within this call: if to the shared pool, not even where an
+// executor runs jobs within post.
+void section_core::let_go_kept(bool to_shared) noexcept {
+  if (ring_.let_go(mine_)) return;
   if (request* const next = next_awaited()) {
     batch done;
     done.keep_off();
+    if (to_shared) done.pass_to_shared();
     pass_to_executor(*next, done, queued::next);
     done.deliver();
   }
@@ -139,19 +136,14 @@ arrival section_core::arrive_at_kept() noexcept {
   return arrival::owner;
 }
 
-// True: it is the caller's, who passes it on to who waits in its line.
-bool section_core::take_away_kept() noexcept {
+void section_core::take_away_kept(bool to_shared) noexcept {
   keeper::sight seen = seen_kept();
-  return take_from(seen) && !ring_.let_go(mine_);
-}
-
-void section_core::pass_on(taken& all) noexcept {
-  while (job* const j = all.pop()) static_cast<section_core&>(*j).pass_on_taken();
+  if (take_from(seen)) let_go_kept(to_shared);
 }
 
 // It is idle if its keeper is not inside.
 arrival section_core::try_arrive_kept(place& p) noexcept {
-  if (take_away_kept()) pass_on_taken();
+  take_away_kept();
   return ring_.try_arrive(p);
 }
 

@@ -29,12 +29,6 @@ executor_ref home_of(const request& who) noexcept {
 
 request& behind(request& r) noexcept { return stand_in::is_one(r) ? stand_in::of(r).behind() : r; }
 
-// On top of somebody who holds a section, where somebody else can run it: the thread that is blocked
-// for it, or an executor.
-bool belongs_elsewhere(request& r, const batch& done) noexcept {
-  return done.rests_on_held() && home_of(behind(r));
-}
-
 bool is_of_who_blocks_here(request& r) noexcept {
   const blocked_thread* const t = suspended<request>::thread_behind(behind(r));
   return t != nullptr && t == here().in_line;
@@ -77,6 +71,12 @@ section_core::published said(after_publish what) noexcept {
 }
 
 }  // namespace
+
+// On top of somebody who holds a section, to the thread that is blocked for it.
+bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
+  return done.rests_on_held() && !bound() &&
+         suspended<request>::thread_behind(behind(r)) != nullptr;
+}
 
 // Pinned if it is; else done with.
 bool section_core::is_there(stand_in& s) noexcept {
@@ -282,9 +282,9 @@ void section_core::post_first(place p, request& r) noexcept {
 }
 
 // A guard's or a tried execution's end, or the short way's, while some wait apart.
-void section_core::leave_slowly(place p) noexcept {
+void section_core::leave_slowly(place p, bool on_held) noexcept {
   section_ring::begin(p, mine_);
-  batch done(rests_on_held());
+  batch done(on_held);
   go_on(next_after_body(done), done);
 }
 
@@ -336,7 +336,7 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
 }
 
 void section_core::body_finished(request& r) noexcept {
-  batch done;
+  batch done(here().below_holds);  // the chain is none, or may be gone
   if (r.accepted_at != 0) [[unlikely]]
     end_time();
   count_execution();
@@ -391,7 +391,9 @@ void section_core::go_on(request* r, batch& done) noexcept {
 void section_core::pass_to_executor(request& r, batch& done, queued where) noexcept {
   request* next = &r;
   while (next != nullptr) {
-    const executor_ref to = bound() ? bound_to() : who_serves(*next, done.is_off());
+    const executor_ref to = bound()                   ? bound_to()
+                            : done.passes_to_shared() ? executor_ref(thread_pool::shared())
+                                                      : who_serves(*next, done.is_off());
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
       return post(to, *this, where);

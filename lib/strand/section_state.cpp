@@ -120,18 +120,18 @@ times* section_core::measured_here() const noexcept {
 
 const times* section_core::measured() const noexcept { return measured_here(); }
 
-bool section_core::set(trait what, bool on) noexcept {
+void section_core::set(trait what, bool on, bool to_shared) noexcept {
   if (on) {
     special_.fetch_or(what, seq_cst);  // T4 of submissions.hpp, K4 of keeper.hpp
-    return ring_.is_kept() && take_away_kept();
+    if (ring_.is_kept()) take_away_kept(to_shared);
+  } else {
+    special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
   }
-  special_.fetch_and(static_cast<std::uint8_t>(~what), relaxed);
-  return false;
 }
 
 void section_core::measure(bool on) {
   if (on) made(made(given_).measured).switch_on();
-  if (set(is_timed, on)) pass_on_taken();
+  set(is_timed, on);
 }
 
 std::uint64_t section_core::accept_watched(const site& at, const resource_list& uses) noexcept {

@@ -360,7 +360,7 @@ void several_request::hand_back(batch& done) noexcept {
 }
 
 void several_request::body_ended() noexcept {
-  batch done;
+  batch done(here().below_holds);
   leave(done);
   done.deliver();
 }
@@ -385,12 +385,7 @@ void several_request::go_on_posted(job& j) noexcept {
 void several_request::go_on_with_all(batch& done) noexcept {
   budget left(budget::callers);
   while (request* const r = done.take_entered()) {
-    auto& next = static_cast<several_request&>(*r);
-    if (done.rests_on_held() && next.home_ && !next.is_own_) {
-      next.go_on_elsewhere();
-      continue;
-    }
-    next.go_on(done);
+    static_cast<several_request&>(*r).go_on(done);
     switch (left.after_body()) {
       case budget::verdict::go_on: break;
       case budget::verdict::hand_back: done.flush(); break;

@@ -116,7 +116,7 @@ void section_core::note_loss(const point& end) noexcept {
 void section_core::note_loss(const std::exception_ptr& with) noexcept {
   if (with == nullptr || is_lost() || !says_lost(with)) return;
   its_submissions().lost_with = with;
-  if (set(is_lost_with_device, true)) pass_on_taken();  // T4
+  set(is_lost_with_device, true);  // T4
 }
 
 std::exception_ptr section_core::lost_with() const noexcept {

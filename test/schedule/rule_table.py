@@ -295,7 +295,7 @@ rule("goes on with a bound section elsewhere", """if (bound_elsewhere()) {
     serve(&r, nullptr, done, budget::callers);
   }""", "serve(&r, nullptr, done, budget::callers);", ("strand: *bound*", "strand: the time*"))
 rule("serves on top of what it holds who blocks for that",
-     "return done.rests_on_held() && home_of(behind(r));", "return false;",
+     "suspended<request>::thread_behind(behind(r)) != nullptr", "false",
      ("blocking: *inside*",))
 rule("a thread that is given a section passes on its own request",
      "return t != nullptr && t == here().in_line;", "return false;",
@@ -1255,8 +1255,8 @@ rule("who takes its own back does not serve",
      "static_cast<void>(s->ring_.let_go(s->mine_));")
 rule("who takes its own back does not say so", "if (!s->ring_.let_go(s->mine_)) s->serve_next();",
      "s->serve_next();")
-rule("what is given up is not passed on to who waits", "if (!ring_.let_go(mine_)) pass_on_taken();",
-     "static_cast<void>(ring_.let_go(mine_));", GIVEN_UP)
+rule("what is given up is not passed on to who waits", "if (ring_.let_go(mine_)) return;",
+     "{ static_cast<void>(ring_.let_go(mine_)); return; }", GIVEN_UP)
 rule("who is queued does not want it", "what != after_publish::nothing || !take_from(seen)",
      "(static_cast<void>(seen), true)", STAYS_AWAY)
 PUBLISH = """keeper::sight seen = seen_kept();
@@ -1280,7 +1280,7 @@ FIRST = """if (!seen || seen.by->is_inside() || !take_from(seen)) return arrival
 rule("who takes it where it comes does not say so", FIRST, FIRST.split("\n")[0], STAYS_AWAY)
 rule("who comes takes it though that fails", FIRST,
      FIRST.replace("!take_from(seen)", "(static_cast<void>(take_from(seen)), false)"))
-rule("who tries does not take it", "if (take_away_kept()) pass_on_taken();\n  return ring_.try_arrive(p);",
+rule("who tries does not take it", "take_away_kept();\n  return ring_.try_arrive(p);",
      "return ring_.try_arrive(p);", ("keeping: *try*", "keeping:*"))
 rule("the end does not wait for who gives it up",
      "while (k.gives() && &k != here().keeps) pause();", "", GIVEN_UP)
@@ -1310,7 +1310,7 @@ rule("the end does not say that what was kept is over",
 
 rule = rules_of("lib/strand/section_state.cpp", WANTED)
 rule("what a section has to do besides is not told to who keeps it",
-     "return ring_.is_kept() && take_away_kept();", "return false;")
+     "if (ring_.is_kept()) take_away_kept(to_shared);", ";")
 
 rule = rules_of("include/turnstile/detail/section_core.hpp", KEPT)
 rule("who comes second takes it as if it were the first", "section_ring::is_first_at_kept(p)",

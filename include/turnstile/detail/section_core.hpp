@@ -32,13 +32,12 @@
 //           after the section was left; the awaiter of the last one may destroy the section.
 //           Every function on this path is noexcept: an exception would strand the queue.
 //           A body may block its thread for a section that is held below it on the stack: where
-//           something is (rests_on_held), the section is passed on to who can serve it elsewhere.
+//           something is (rests_on_held), that of a thread which blocks anyway runs there.
 //
 // Proof     test/schedule (strand), models close and ticket_ring; test/path, test/stress
 //           (histories), test/fuzz
 #pragma once
 
-#include <turnstile/detail/fifo.hpp>
 #include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/keeper.hpp>
 #include <turnstile/detail/thread_state.hpp>
@@ -135,13 +134,7 @@ class section_core : private job {
   bool watched() const noexcept { return (special_.load(relaxed) & (is_recorded | is_timed)) != 0; }
   bool recorded() const noexcept { return (special_.load(relaxed) & is_recorded) != 0; }
   bool timed() const noexcept { return (special_.load(relaxed) & is_timed) != 0; }
-  // By who may run no user's code: what is taken from its keeper is pushed where somebody waits for
-  // it, and passed on later.
-  using taken = fifo<job, &job::next>;
-  void record(bool on, taken& to_pass_on) noexcept {
-    if (set(is_recorded, on)) to_pass_on.push(*this);
-  }
-  static void pass_on(taken& all) noexcept;
+  void record(bool on) noexcept { set(is_recorded, on, true); }  // in a look at all sections
   void measure(bool on);
   // What was measured; null if nothing ever was.
   const times* measured() const noexcept;
@@ -218,7 +211,7 @@ class section_core : private job {
   }
 
   // The same for an owner that runs nothing.
-  void leave_unused(place p) noexcept { leave_slowly(p); }
+  void leave_unused(place p) noexcept { leave_slowly(p, false); }
 
   // After arrive said owner: the first request is not served yet.
   // True: `own` was served by this call and is not handed back; its awaiter need not suspend.
@@ -352,8 +345,7 @@ class section_core : private job {
   static std::uint8_t traits_of(const section_options& options) noexcept;
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
-  // True: it was taken from its keeper, and is to be passed on.
-  [[nodiscard]] bool set(trait what, bool on) noexcept;
+  void set(trait what, bool on, bool to_shared = false) noexcept;
   bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
   const extras* given() const noexcept { return given_.load(acquire); }  // X1
   // Of a bound section: it has extras from its beginning.
@@ -364,6 +356,7 @@ class section_core : private job {
 
   void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve(request* r, request* own, batch& done, int most_bodies) noexcept;
+  bool belongs_elsewhere(request& r, const batch& done) const noexcept;
   request* serve_one(request* r, request*& own, batch& done) noexcept;
   static void hand_back(request& r, const request* own, batch& done) noexcept;
   void take_over(const request& r, request* own, batch& done) noexcept;
@@ -371,19 +364,18 @@ class section_core : private job {
   void serve_next() noexcept;
   bool hand_over(request& r) noexcept;
   void release_special_hold() noexcept;
-  void leave_slowly(place p) noexcept;
+  void leave_slowly(place p, bool on_held = rests_on_held()) noexcept;
   void leave_or_keep(place p) noexcept;
   bool is_coming_back() noexcept;
   bool keep(place p) noexcept;
   static void stop_keeping(keeper& k) noexcept;
   static void give_up_kept() noexcept;
-  void let_go_kept() noexcept;
-  void pass_on_taken() noexcept;
+  void let_go_kept(bool to_shared = false) noexcept;
   keeper::sight seen_kept() const noexcept;
   bool take_from(keeper::sight& seen) noexcept;
   arrival arrive_at_kept() noexcept;
   arrival try_arrive_kept(place& p) noexcept;
-  [[nodiscard]] bool take_away_kept() noexcept;
+  void take_away_kept(bool to_shared = false) noexcept;
   void end_kept() noexcept;
   void count_kept(std::uint64_t executions) noexcept;
   std::uint64_t executions() const noexcept;
