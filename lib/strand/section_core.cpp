@@ -37,12 +37,13 @@ bool is_of_who_blocks_here(request& r) noexcept {
 // Of a section that is bound to nobody. Who is off is only told of something, on a thread that may
 // be anybody's. A thread that is blocked in its line has nothing else to do; and all threads of an
 // executor may be blocked there, so one that is about to block leaves its own one out.
-executor_ref who_serves(request& next, bool is_off) noexcept {
+executor_ref who_serves(request& next, const batch& done) noexcept {
+  if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
   request& who = behind(next);
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
   const thread_state& t = here();
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
-  if (t.runs_on && !may_block && !is_off) return t.runs_on;
+  if (t.runs_on && !may_block && !done.is_off()) return t.runs_on;
   const executor_ref home = home_of(who);
   return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
 }
@@ -391,9 +392,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 void section_core::pass_to_executor(request& r, batch& done, queued where) noexcept {
   request* next = &r;
   while (next != nullptr) {
-    const executor_ref to = bound()                   ? bound_to()
-                            : done.passes_to_shared() ? executor_ref(thread_pool::shared())
-                                                      : who_serves(*next, done.is_off());
+    const executor_ref to = bound() ? bound_to() : who_serves(*next, done);
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
       return post(to, *this, where);

@@ -8,8 +8,8 @@
 #include <turnstile/turnstile.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <doctest/doctest.h>
-#include <latch>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -25,22 +25,20 @@ const auto nothing = [] {};
 // Who waits for its turn is counted a moment before it can be served: of many it is some.
 constexpr int rounds = 100;
 
-// Has a place in the line of `first`, and wants `second` as well in its turn there.
-std::jthread in_line_for_both(critical_section& first, critical_section& second,
-                              std::atomic<int>& had_both) {
-  const std::size_t before = first.statistics().waiters;
-  std::jthread t(
-      [&] { first.execute_blocking([&] { second.execute_blocking([&] { ++had_both; }); }); });
-  wait_for_waiters(first, before + 1);
-  return t;
-}
-
 struct two_sections {
   critical_section outer{"outer"};
   critical_section inner{"inner"};
   std::atomic<int> had_both{0};
 
-  std::jthread wants_both() { return in_line_for_both(inner, outer, had_both); }
+  // Has a place in the line of `inner`, and wants `outer` as well in its turn there.
+  std::jthread wants_both() {
+    const std::size_t before = inner.statistics().waiters;
+    std::jthread t([this] {
+      inner.execute_blocking([this] { outer.execute_blocking([this] { ++had_both; }); });
+    });
+    wait_for_waiters(inner, before + 1);
+    return t;
+  }
 };
 
 }  // namespace
