@@ -1,6 +1,7 @@
 // section_guard.hpp - a section held until the guard says otherwise.
 #pragma once
 
+#include <turnstile/detail/hold.hpp>
 #include <turnstile/detail/section_core.hpp>
 
 #include <utility>
@@ -34,17 +35,22 @@ class section_guard {
     }
     return *this;
   }
-  ~section_guard() { unlock(); }
+  TURNSTILE_INLINE ~section_guard() {
+    if (section_ != nullptr) release(section_, hold_);
+  }
 
   /// Releases the section. Nothing if the guard is empty.
-  void unlock() noexcept {
-    detach();
-    if (detail::section_core* const s = std::exchange(section_, nullptr)) s->release_hold();
+  TURNSTILE_INLINE void unlock() noexcept {
+    if (section_ == nullptr) return;
+    detail::hold_frame* const h = std::exchange(hold_, nullptr);
+    release(std::exchange(section_, nullptr), h);
   }
 
   /// The section stays owned, by nobody in particular: re-entry through it is no longer detected.
   void detach() noexcept {
-    if (detail::hold_frame* const h = std::exchange(hold_, nullptr)) detail::let_go(*h);
+    if (hold_ == nullptr) return;
+    if (hold_->is_first) section_->hold_first(hold_->line);
+    detail::let_go(detail::here(), *std::exchange(hold_, nullptr));
   }
 
   bool owns_lock() const noexcept { return section_ != nullptr; }
@@ -53,8 +59,24 @@ class section_guard {
  private:
   friend struct detail::guard_access;
 
-  section_guard(detail::section_core& s, detail::hold_frame& h) noexcept : section_(&s), hold_(&h) {
-    detail::push_hold(h);
+  section_guard(detail::section_core& s, detail::hold_frame& h, detail::thread_state& t) noexcept
+      : section_(&s), hold_(&h) {
+    detail::push_hold(t, h);
+  }
+
+  TURNSTILE_INLINE static void release(detail::section_core* s, detail::hold_frame* h) noexcept {
+    if (h == nullptr || !h->is_first) [[unlikely]]
+      return release_in_line(s, h);
+    detail::thread_state& t = detail::here();
+    const detail::section_core::place line = h->line;
+    detail::let_go(t, *h);
+    s->release_first(line, t);
+  }
+  // What the queue knows to be held.
+  TURNSTILE_COLD static void release_in_line(detail::section_core* s,
+                                             detail::hold_frame* h) noexcept {
+    if (h != nullptr) detail::let_go(detail::here(), *h);
+    s->release_hold();
   }
 
   detail::section_core* section_ = nullptr;
@@ -65,7 +87,9 @@ namespace detail {
 
 // Makes guards, once the section is owned.
 struct guard_access {
-  static section_guard own(section_core& s, hold_frame& h) noexcept { return {s, h}; }
+  static section_guard own(section_core& s, hold_frame& h, thread_state& t) noexcept {
+    return {s, h, t};
+  }
 };
 
 }  // namespace detail

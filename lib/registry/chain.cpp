@@ -3,6 +3,7 @@
 #include "base/thread_end.hpp"
 
 #include <turnstile/detail/chain.hpp>
+#include <turnstile/detail/hold.hpp>
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
@@ -82,24 +83,18 @@ void set_name(hold_frame& h, const section_name& n) {
 
 // A thread that ends with a guard's frame on top gives its share back.
 void end_holds() noexcept {
+  here().keeps_spare_hold = false;
   drop(here().chain);
   here().chain = nullptr;
   delete std::exchange(here().spare_hold, nullptr);
 }
 using end_of_holds = at_thread_end<&end_holds>;
 
-// What a guard of this section left behind is as good as new: a section's name and number stay.
-bool is_for(const hold_frame& spare, const section_core& s) noexcept {
-  return spare.section == &s && spare.number == s.id();
-}
-
-TURNSTILE_COLD hold_frame* new_hold(const section_core& s) {
-  end_of_holds::arm();
-  auto h = std::make_unique<hold_frame>();
-  h->section = &s;
-  set_name(*h, name_of(s));
-  h->at = &h->place;
-  return h.release();
+// True: this thread may keep one, and frees it in the end.
+bool may_keep_spare() noexcept {
+  if (TURNSTILE_RECYCLES_FRAMES == 0 || !end_of_holds::arm()) return false;
+  here().keeps_spare_hold = true;
+  return true;
 }
 
 }  // namespace
@@ -234,7 +229,7 @@ chain_frame* keep(chain_frame* top) {
   return kept_copy(top);
 }
 
-void end_copy(uncounted_frame& f) noexcept { let_go(*f.copy); }
+void end_copy(uncounted_frame& f) noexcept { let_go_anywhere(*f.copy); }
 
 const chain_frame* innermost_held() noexcept {
   const chain_frame* f = innermost_frame();
@@ -254,52 +249,33 @@ void refuse_wait_if_held(const section_core& s, const site& at) {
   }
 }
 
-hold_frame* make_hold(const section_core& s, const site& at) {
-  hold_frame*& spare = here().spare_hold;
-  hold_frame* const h =
-      spare != nullptr && is_for(*spare, s) ? std::exchange(spare, nullptr) : new_hold(s);
-  h->place.copy_fresh(at);
-  return h;
-}
-
-void push_hold(hold_frame& h) noexcept {
-  chain_top& top = here().chain;
-  // The thread's share of the old top becomes the frame's.
-  h.parent = is_hold(top) ? innermost_frame() : static_cast<chain_frame*>(top);
-  h.mask = mask_of(h.section) | (top == nullptr ? 0 : top->mask);
-  h.shares.store(2, relaxed);  // nobody else knows it yet
-  top = &h;
-}
-
-namespace {
-
-// For the next guard here that is of the same section, as make_hold gives it. A copy ends here too.
-bool keep_spare(hold_frame& h) noexcept {
-  if (TURNSTILE_RECYCLES_FRAMES == 0 || end_of_holds::is_over() || h.is_copy) return false;
+hold_frame* new_hold(const section_core& s) {
   end_of_holds::arm();
-  h.shares.store(1, relaxed);
-  h.let_go.store(false, relaxed);
-  h.parent = nullptr;  // whoever is refused drops it as it is
-  delete std::exchange(here().spare_hold, &h);
-  return true;
+  auto h = std::make_unique<hold_frame>();
+  h->section = &s;
+  set_name(*h, name_of(s));
+  h->at = &h->place;
+  h->shares.store(2, relaxed);
+  return h.release();
 }
 
-// Of the calling chain, and nobody else has a share: who has one may give others some, and nobody
-// else may. What a copy stands for might, but that is what ends.
-void end_on_top(hold_frame& h) noexcept {
-  here().chain = h.parent;  // the frame's share becomes the thread's
-  if (!keep_spare(h)) delete &h;
-  if (is_hold(here().chain)) innermost_frame();
-}
-
-}  // namespace
-
-void let_go(hold_frame& h) noexcept {
-  h.let_go.store(true, relaxed);  // E2
-  if (here().chain == &h) {
-    if (h.shares.load(acquire) == 2) return end_on_top(h);  // E1: the guard's, and this thread's
-    innermost_frame();
+void drop_unused(hold_frame& h) noexcept {
+  thread_state& t = here();
+  if (t.keeps_spare_hold && t.spare_hold == nullptr) {
+    t.spare_hold = &h;
+  } else {
+    delete &h;
   }
+}
+
+void let_go_anywhere(hold_frame& h) noexcept {
+  thread_state& t = here();
+  if (is_ours_alone(t, h) && !h.is_copy && may_keep_spare()) {
+    delete std::exchange(t.spare_hold, nullptr);
+    return end_as_spare(t, h);
+  }
+  h.let_go.store(true, relaxed);  // E2
+  if (t.chain == &h) innermost_frame();
   drop_hold(h);
 }
 

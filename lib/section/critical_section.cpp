@@ -42,18 +42,18 @@ bool critical_section::arrive_if_idle(detail::section_core::place& line,
 }
 
 std::optional<section_guard> critical_section::try_lock(std::source_location where) {
-  detail::hold_frame* const hold = detail::make_hold(core_, {{}, where});
+  detail::hold_frame* const hold = detail::make_hold(detail::here(), core_, {{}, where});
   try {
     detail::section_core::place line;
     if (arrive_if_idle(line, where)) {
-      core_.hold_first(line);
-      return detail::guard_access::own(core_, *hold);
+      detail::note_first(*hold, line);
+      return detail::guard_access::own(core_, *hold, detail::here());
     }
   } catch (...) {
-    detail::drop(hold);
+    detail::drop_unused(*hold);
     throw;
   }
-  detail::drop(hold);
+  detail::drop_unused(*hold);
   return std::nullopt;
 }
 

@@ -134,6 +134,9 @@ struct hold_counts {
 
 struct alignas(16) hold_frame : recycled, hold_counts, chain_frame {
   site place;
+  // What arrive gave its guard, if that came first and nothing else knows who owns the section.
+  std::uint64_t line = 0;
+  bool is_first = false;
   std::string name;       // the section's, and so are these:
   std::string container;  // it may end as soon as the guard is let go
   std::uint32_t number = 0;
@@ -252,13 +255,15 @@ void refuse_if_held(const section_core& s, const site& at);
 // ever.
 void refuse_wait_if_held(const section_core& s, const site& at);
 
-// A new hold of `s`, which is one share, for the guard; and then on top of the calling chain, which
-// has one too.
-hold_frame* make_hold(const section_core& s, const site& at);
-void push_hold(hold_frame& h) noexcept;
+// A new hold of `s`, with the shares that it has when it is pushed: its guard's, and its chain's.
+// hold.hpp makes it of the last one.
+hold_frame* new_hold(const section_core& s);
+// One that is not pushed.
+void drop_unused(hold_frame& h) noexcept;
 
-// The guard gives up the section: the chain no longer holds it. Drops the guard's share.
-void let_go(hold_frame& h) noexcept;
+// The guard gives up the section: the chain no longer holds it. Drops the guard's share. hold.hpp
+// does what is common.
+void let_go_anywhere(hold_frame& h) noexcept;
 
 // The holds that a chain which started on `base` leaves behind at its end, cut off from it; null if
 // none. Holds of the base that were let go meanwhile do not count as part of it. Takes over the

@@ -24,24 +24,31 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   lock_awaiter(lock_awaiter&& other) noexcept
       : lock_request(std::move(other)), data_(other.data_) {}
 
-  bool await_ready() {
-    begin();
-    hold_ = make_hold(*section_, at_);  // before the request is made: this may fail
-    claim_uses();
-    arrive();
-    if (arrived_ != arrival::owner || must_hop()) return false;
-    if (section_->watched() || section_->is_lost()) return false;
-    keep_uses();
-    section_->hold_first(line_);
-    if (withdraws()) end_withdrawal();
-    if (!begins_anew()) return true;
-    phase_ = phase::served;
+  TURNSTILE_INLINE bool await_ready() {
+    thread_state& t = here();
+    section_core& section = *section_;  // kept in a register
+    must_be_fresh();
+    if (is_in_chain(t.chain) || asks_ != 0 || section.special()) [[unlikely]]
+      return has_come_slowly();
+    phase_ = phase::awaited;
+    hold_ = make_hold(t, section, at_);  // before the request is made: this may fail
+    section.prefetch();
+    section_core::place line;
+    const arrival arrived = section.arrive(line);
+    if (arrived == arrival::owner && !section.is_lost()) [[likely]] {
+      note_first(*hold_, line);
+      return goes_on(t);
+    }
+    if (arrived == arrival::closed) refuse();
+    arrived_ = arrived;
+    line_ = line;
     return false;
   }
 
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     if (phase_ == phase::served) return give_turn(h);
+    hold_->is_first = false;
     request* const own = must_hop() ? nullptr : this;
     suspend_as(h, &grant, true);
     switch (wait_in_line(own, false)) {
@@ -52,28 +59,56 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     return false;
   }
 
-  Guard await_resume() {
-    waited();
-    if (refusal_ != nullptr) [[unlikely]]
-      std::rethrow_exception(std::move(refusal_));
+  TURNSTILE_INLINE Guard await_resume() {
+    if (phase_ != phase::awaited) [[unlikely]]
+      wait_ended();
     return std::apply([this](Data*... data) { return Guard(own(), data...); }, data_);
   }
 
  private:
+  TURNSTILE_COLD bool has_come_slowly() {
+    thread_state& t = here();
+    begin();
+    hold_ = make_hold(t, *section_, at_);
+    claim_uses();
+    arrive();
+    if (arrived_ != arrival::owner || must_hop()) return false;
+    if (section_->watched() || section_->is_lost()) return false;
+    keep_uses();
+    if (withdraws()) end_withdrawal();
+    note_first(*hold_, line_);
+    return goes_on(t);
+  }
+  // The section is owned.
+  TURNSTILE_INLINE bool goes_on(const thread_state& t) noexcept {
+    if (!begins_anew(t)) [[likely]]
+      return true;
+    phase_ = phase::served;
+    return false;
+  }
+  TURNSTILE_COLD void wait_ended() {
+    waited();
+    if (refusal_ != nullptr) std::rethrow_exception(std::move(refusal_));
+  }
+
   // The coroutine goes on by a resumption. A guard belongs to what its thread is doing for the
   // library, and where that is nothing, to everything that thread will ever do: nobody hears when a
   // coroutine of another library suspends. A resumption gives the thread its chain back then.
-  static bool begins_anew() noexcept { return turn_is_over() || !resumes_here(); }
+  static bool begins_anew(const thread_state& t) noexcept {
+    return turn_is_over(t.turn_has_ended()) || t.bounce == nullptr;
+  }
 
   template <class P>
   bool own_here(std::coroutine_handle<P> h) noexcept {
     give_up_waiting();
-    return begins_anew() && give_turn(h);
+    return begins_anew(here()) && give_turn(h);
   }
 
-  section_guard own() noexcept {
-    section_guard guard = guard_access::own(*section_, *std::exchange(hold_, nullptr));
-    if (!resumes_here()) guard.detach();  // somebody took the result out on a thread of their own
+  TURNSTILE_INLINE section_guard own() noexcept {
+    thread_state& t = here();
+    section_guard guard = guard_access::own(*section_, *std::exchange(hold_, nullptr), t);
+    if (t.bounce == nullptr) [[unlikely]]
+      guard.detach();  // somebody took the result out on a thread of their own
     return guard;
   }
 

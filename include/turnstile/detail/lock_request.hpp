@@ -17,7 +17,7 @@ class lock_request : protected section_request {
   using section_request::section_request;
   lock_request(lock_request&& other) noexcept : section_request(std::move(other)) {}
   ~lock_request() {
-    if (hold_ != nullptr) drop(hold_);
+    if (hold_ != nullptr) drop_unused(*hold_);
   }
 
   static outcome grant(request& r) noexcept;

@@ -218,7 +218,7 @@ class section_core : private job {
   bool serve_first(place p, request& r, request* own) noexcept;
   // The same, on an executor: bodies never run inside the call.
   void post_first(place p, request& r) noexcept;
-  // The same: a guard owns the section now.
+  // The same: a guard owns the section now, which ends by release_hold.
   void hold_first(place p) noexcept { ring_.begin(p, mine_); }
 
   // After arrive said queued.
@@ -275,6 +275,16 @@ class section_core : private job {
 
   void body_finished(request& r) noexcept;
   void release_hold() noexcept;
+  // By a guard that came first, without hold_first.
+  TURNSTILE_INLINE void release_first(place p, thread_state& t) noexcept {
+    if (special_.load(relaxed) != 0 || has_aside_ || has_tail_) [[unlikely]] {
+      hold_first(p);
+      return release_special_hold();
+    }
+    count_execution(t);
+    if (!ring_.leave(p, mine_)) [[unlikely]]
+      serve_next();
+  }
   // The same in two halves, for who holds several sections. What comes next, and nothing if the
   // section was left; it is owed a serve_on or pass_to_executor.
   request* end_hold(bool executed, batch& done) noexcept;

@@ -91,9 +91,10 @@ struct alignas(cache_line) thread_state {
   // Bodies in what it kept before, less those of the keeper before that, and what counts once more;
   // wraps.
   std::uint32_t before_keeper = 0;
-  std::uint8_t contended = 0;  // turns in which it looks before it arrives: short_wait.cpp
-  bool is_timed = false;       // from its last body to the next arrival
-  bool below_holds = false;    // what waits below for what runs here, and holds: rests_on_held
+  std::uint8_t contended = 0;     // turns in which it looks before it arrives: short_wait.cpp
+  bool is_timed = false;          // from its last body to the next arrival
+  bool keeps_spare_hold = false;  // it may have one, which is freed in the end
+  bool below_holds = false;       // what waits below for what runs here, and holds: rests_on_held
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
   bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
   blocked_thread* in_line = nullptr;     // innermost one that has a request in line: its scopes
