@@ -62,7 +62,7 @@ def changes_in(binary):
         return frozenset()  # what the kernel or valgrind adds
     lines = subprocess.run(["objdump", "--disassemble", "--no-show-raw-insn", binary], check=True,
                            capture_output=True, text=True).stdout
-    found = re.findall(r"^ *([0-9a-f]+):\s+(?:lock |xchg .*\()", lines, re.MULTILINE)
+    found = re.findall(r"^ *([0-9a-f]+):\s+(?:(?:cs )*lock |xchg .*\()", lines, re.MULTILINE)
     return frozenset(int(address, 16) for address in found)
 
 

@@ -18,8 +18,8 @@ template <class Guard, class... Data>
 class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaiter
     : private lock_request {
  public:
-  lock_awaiter(section_core& section, const execute_options& options,
-               const std::source_location& where, Data*... data)
+  TURNSTILE_INLINE lock_awaiter(section_core& section, const execute_options& options,
+                                const std::source_location& where, Data*... data)
       : lock_request(section, options, where), data_(data...) {}
   lock_awaiter(lock_awaiter&& other) noexcept
       : lock_request(std::move(other)), data_(other.data_) {}
@@ -59,10 +59,13 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     return false;
   }
 
-  TURNSTILE_INLINE Guard await_resume() {
-    if (phase_ != phase::awaited) [[unlikely]]
-      wait_ended();
+  TURNSTILE_INLINE Guard await_resume(was_ready) {
     return std::apply([this](Data*... data) { return Guard(own(), data...); }, data_);
+  }
+  Guard await_resume() {
+    waited();
+    if (refusal_ != nullptr) std::rethrow_exception(std::move(refusal_));
+    return await_resume(was_ready{});
   }
 
  private:
@@ -85,10 +88,6 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
       return true;
     phase_ = phase::served;
     return false;
-  }
-  TURNSTILE_COLD void wait_ended() {
-    waited();
-    if (refusal_ != nullptr) std::rethrow_exception(std::move(refusal_));
   }
 
   // The coroutine goes on by a resumption. A guard belongs to what its thread is doing for the

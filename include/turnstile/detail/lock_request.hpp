@@ -4,6 +4,7 @@
 #include <turnstile/detail/section_request.hpp>
 
 #include <exception>
+#include <source_location>
 #include <utility>
 
 namespace turnstile::detail {
@@ -14,7 +15,9 @@ class lock_request : protected section_request {
   static bool is_one(const request& r) noexcept { return r.start == &grant; }
 
  protected:
-  using section_request::section_request;
+  TURNSTILE_INLINE lock_request(section_core& section, const execute_options& options,
+                                const std::source_location& where)
+      : section_request(section, options, where) {}
   lock_request(lock_request&& other) noexcept : section_request(std::move(other)) {}
   ~lock_request() {
     if (hold_ != nullptr) drop_unused(*hold_);
