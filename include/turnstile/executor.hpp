@@ -129,11 +129,10 @@ namespace detail {
 struct job_access {
   static executor_ref home(const job& j) noexcept { return j.home_; }
   static void set_home(job& j, executor_ref e) noexcept { j.home_ = e; }
-  // That executor, if it is an E; else null.
+  // The executor, if it is an E; else null.
   template <class E>
-  static E* home_as(const job& j) noexcept {
-    return j.home_.calls_ == &executor_ref::calls_of<E> ? static_cast<E*>(j.home_.object_)
-                                                        : nullptr;
+  static E* as(executor_ref e) noexcept {
+    return e.calls_ == &executor_ref::calls_of<E> ? static_cast<E*>(e.object_) : nullptr;
   }
   // Does the work in the caller's surroundings, without changing what the thread runs on.
   static void work_here(job& j) noexcept { j.work_(j); }

@@ -25,6 +25,10 @@ class thread_blocker : public branch_end {
   thread_blocker() noexcept : branch_end(&ended_here) {}
 
   bool has_ended() const noexcept { return word_.load(acquire) == over; }  // Y1
+  // Of a thread_blocker.
+  static bool is_over(const void* self) noexcept {
+    return static_cast<const thread_blocker*>(self)->has_ended();
+  }
   void block() noexcept {
     std::uint32_t running = 0;
     word_.compare_exchange_strong(running, parked, relaxed, relaxed);
@@ -63,7 +67,7 @@ detail::kept<detail::awaited<A>> sync_wait(A&& a) {
   root.prepare(end, detail::share(detail::here().chain));
   {
     const detail::on_top of_the_caller;
-    detail::trampoline base;
+    detail::trampoline base(&detail::thread_blocker::is_over, &end);
     const detail::not_in_fiber coroutines_run_here;
     detail::begin_turn();
     root.run();

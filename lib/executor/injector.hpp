@@ -41,13 +41,10 @@ class injector {
     return true;
   }
 
-  // Gives what is in it, and takes nothing any more.
-  chain close() noexcept {
+  // What is in it can still be taken.
+  void close() noexcept {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;
-    const std::size_t n = size_.load(relaxed);
-    size_.store(0, relaxed);
-    return {jobs_.front(), jobs_.back(), n};
   }
 
   // The oldest jobs, at most `most`.

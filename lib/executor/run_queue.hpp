@@ -98,6 +98,7 @@ class run_queue {
 
 inline job* run_queue::steal_from(run_queue& victim) noexcept {
   const std::uint32_t mine = tail_.load(relaxed);
+  static_cast<void>(head_.load(acquire));  // Q2: thieves have read what is written over
   std::uint32_t h = victim.head_.load(relaxed);
   for (;;) {
     const std::uint32_t n = victim.tail_.load(acquire) - h;  // Q1

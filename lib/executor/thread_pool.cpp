@@ -47,12 +47,12 @@ constexpr std::chrono::microseconds shortest_nap = 50us;
 constexpr std::chrono::microseconds longest_nap = 200us;
 constexpr std::uint32_t longest_round = 16;  // of those who nap in turn
 
-// By a worker that has nothing to do. False: it has mail.
-bool spin_for(const worker& w, std::chrono::nanoseconds time) noexcept {
+// By a worker that has nothing to do. False: it has mail, or something has come from outside.
+bool spin_for(const worker& w, const injector& outside, std::chrono::nanoseconds time) noexcept {
   const auto end = steady_clock::now() + time;
   do {
     pause();
-    if (w.mail.has_any()) return false;
+    if (w.mail.has_any() || outside.size() != 0) return false;
   } while (steady_clock::now() < end);
   return true;
 }
@@ -68,17 +68,17 @@ idle_look devices() noexcept {
 }
 
 // Would a thief help? See pace.hpp. Who has not looked for long has to wait for an answer, and does
-// not get one if it has mail meanwhile: then it has something better to do.
-bool worth_helping(worker& thief, const worker& w) noexcept {
+// not get one if it has something better to do meanwhile.
+bool worth_helping(worker& thief, const worker& w, const injector& outside) noexcept {
   const auto now = steady_clock::now();
   if (w.tries(now)) return false;
   pace& seen = thief.others[w.index].pace_there;
   if (seen.is_outdated(now)) {
     const work_done before = w.work();
     const auto begun = steady_clock::now();
-    if (!spin_for(thief, 5us)) return false;
+    if (!spin_for(thief, outside, 5us)) return false;
     const bool stands_still = w.work().requests == before.requests;
-    if (!stands_still && !spin_for(thief, pace::shortest_look)) return false;
+    if (!stands_still && !spin_for(thief, outside, pace::shortest_look)) return false;
     seen.begin(before, begun);
     if (stands_still) return true;
   }
@@ -122,12 +122,11 @@ class pool_core {
     return w != nullptr && w->pool == this;
   }
 
-  // By the process's end, of the shared pool, which is never destroyed: what comes later is done by
-  // threads that nobody joins.
+  // By the process's end, of the shared pool, which is never destroyed: what others post from now on
+  // is done by threads that nobody joins, however much that is.
   void end() noexcept {
+    injector_.close();
     stop();
-    const injector::chain rest = injector_.close();
-    if (rest.n != 0) post_late(rest.first, rest.last, rest.n);
   }
 
   // By the worker itself.
@@ -349,9 +348,10 @@ class pool_core {
     for (std::size_t i = 0, at = w.random % n; i != n; ++i, at = at + 1 == n ? 0 : at + 1) {
       worker& victim = workers_[at];
       if (at == w.index || !victim.has_backlog()) continue;
-      if (!worth_helping(w, victim)) {
+      if (!worth_helping(w, victim, injector_)) {
         if (w.mail.has_any()) return nullptr;  // that comes first
         busy = true;
+        if (injector_.size() != 0) break;
       } else if (job* const j = steal_from(w, victim)) {
         return j;
       }
@@ -405,7 +405,7 @@ class pool_core {
         nap = std::min(nap * 2, longest_nap);
         look = 0;
       } else {
-        spin_for(w, 1us);
+        spin_for(w, injector_, 1us);
       }
     }
     return own_job(w);  // which may have come at the last look
@@ -499,7 +499,7 @@ thread_pool& thread_pool::shared() {
     // If a thread of the library's ends the process, it does not wait for the others; a child of
     // fork() has none to wait for.
     ~at_exit() {
-      if (::getpid() != process || pool.core_->is_this_thread_ours()) return;
+      if (::getpid() != process || detail::here().as_worker != nullptr) return;
       if (detail::end_timer_thread()) pool.core_->end();
     }
     thread_pool& pool;

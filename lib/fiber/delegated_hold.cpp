@@ -58,7 +58,8 @@ void delegated_hold::release(fiber_core& f) noexcept {
   }
   if (section_->timed()) section_->end_time();
   section_->leave_tried(line_);
-  if (turn_is_over()) fiber_wait<yield_awaiter>(yield()).await(f);
+  // Who changes a variable does not wait.
+  if (here().writes == nullptr && turn_is_over()) fiber_wait<yield_awaiter>(yield()).await(f);
 }
 
 bool delegated_hold::is_owned_at_once() {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace turnstile::detail {
@@ -177,8 +178,9 @@ mutex copying;
 
 chain_frame* kept_copy(chain_frame* top);
 
-// A share for the caller, and none yet for anybody else.
-hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
+// A share for the caller, and none yet for anybody else. Takes over the share that `below` stands
+// for.
+hold_frame* copy_of(const chain_frame& f, chain_frame* below) try {
   auto c = std::make_unique<hold_frame>();
   c->section = f.section;
   if (f.section != nullptr) set_name(*c, name_of(f));
@@ -189,6 +191,9 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) {
   c->at = same_request ? below->at : &c->place;
   c->is_copy = true;
   return c.release();
+} catch (...) {
+  drop(below);
+  throw;
 }
 
 hold_frame* copy_of(hold_frame& h) {
@@ -227,6 +232,12 @@ chain_frame* kept_copy(chain_frame* top) {
 chain_frame* keep(chain_frame* top) {
   const std::lock_guard lock(copying);  // E3
   return kept_copy(top);
+}
+
+chain_frame* try_keep(chain_frame* top) noexcept try {
+  return keep(top);
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void end_copy(uncounted_frame& f) noexcept { let_go_anywhere(*f.copy); }

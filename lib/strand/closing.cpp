@@ -20,8 +20,19 @@ void section_core::finish_closing(batch& done) noexcept {
   if (here().bounce == nullptr) after.emplace();
   if (has_aside_) close_aside(done);
   done.deliver();
-  if (limited() && limit()->leaves_the_close()) return;  // this may be gone
+  if (limited() && !refuse_outside()) return;  // this may be gone
   finish_close(way_back::at_home);
+}
+
+// True: nobody is outside any more, nor on the way of letting somebody in.
+bool section_core::refuse_outside() noexcept {
+  gate& g = *limit();
+  bool left = false;
+  bool closes = false;
+  for (stand_in* s = g.first_to_refuse(left); s != nullptr; s = g.next_to_let_in(closes)) {
+    let_in(*s);
+  }
+  return !left;
 }
 
 void section_core::prepare_closing() const { made(made(given_).closing); }

@@ -73,10 +73,13 @@ stand_in* gate::next_to_let_in(bool& closes) noexcept {
   return s;
 }
 
-bool gate::leaves_the_close() noexcept {
+stand_in* gate::first_to_refuse(bool& left) noexcept {
   const std::lock_guard held(lock_);
-  closes_ = is_letting_in_;
-  return closes_;
+  is_closed_ = true;
+  left = closes_ = is_letting_in_;
+  if (left) return nullptr;
+  is_letting_in_ = true;
+  return take_next();
 }
 
 // Under the lock, by who lets in. Null: that is over.

@@ -5,16 +5,18 @@
 //           in while it would not wait, or fewer than `most` do and nobody is outside.
 //           One thread at a time lets in: it takes the oldest out of the list, puts it into the
 //           line without the lock, and looks again. Whoever makes room meanwhile leaves that to it.
-//           So when nobody is in, nobody is outside either, withdrawn or not; and of a section that
-//           is closed, each is let in, refused by its word, and leaves.
+//           So when nobody is in, nobody is outside either, withdrawn or not, once those who have
+//           withdrawn have left; and of a section that is closed, each is let in, refused by its
+//           word, and leaves.
 //
 // Progress  Blocks a thread for the length of a list operation. Only sections with max_waiters have
 //           one.
 //
 // Dangers   Whoever lets in touches the section only while it has somebody who waits outside in its
 //           hands: that is use enough, but for a close, which waits for places in line only and not
-//           for who has been withdrawn. So who comes to its end while another thread lets in leaves
-//           the rest of it to that one.
+//           for who has been withdrawn and has yet to leave. So who comes to its end lets in all who
+//           are outside, and afterwards there is nobody for whom anybody would touch the section; or
+//           another thread lets in just then, and the rest of the close is left to that one.
 //           The gate itself is shared (stand_in_counts).
 //
 // Proof     test/schedule (limits); test/section (max_waiters), test/stress (cancellation)
@@ -55,11 +57,14 @@ class gate {
   stand_in* first_to_let_in() noexcept;
   // `closes`: there is nobody any more, and the caller finishes the close of the section.
   stand_in* next_to_let_in(bool& closes) noexcept;
-  // By who has got to the end of a section's line. True: somebody lets in, and finishes the close.
-  [[nodiscard]] bool leaves_the_close() noexcept;
+  // By who has got to the end of a section's line: whoever is outside is let in to be refused,
+  // whether there is room or not. `left`: somebody lets in already, and finishes the close.
+  stand_in* first_to_refuse(bool& left) noexcept;
 
  private:
-  bool has_room() const noexcept { return inside_ == 0 || inside_ - 1 + aside_ < most_; }
+  bool has_room() const noexcept {
+    return is_closed_ || inside_ == 0 || inside_ - 1 + aside_ < most_;
+  }
   bool is_free() const noexcept { return has_room() && outside_.empty() && !is_letting_in_; }
   stand_in* take_next() noexcept;
 
@@ -69,7 +74,8 @@ class gate {
   guarded<std::size_t> inside_{0};
   guarded<std::size_t> aside_{0};
   guarded<bool> is_letting_in_{false};
-  guarded<bool> closes_{false};  // when that is over
+  guarded<bool> is_closed_{false};  // all that come are refused in the end
+  guarded<bool> closes_{false};     // when that is over
   fifo<stand_in, &stand_in::younger> outside_;
 };
 

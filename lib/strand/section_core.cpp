@@ -73,8 +73,11 @@ section_core::published said(after_publish what) noexcept {
 
 }  // namespace
 
-// On top of somebody who holds a section, to the thread that is blocked for it.
+// On top of somebody who holds a section, to the thread that is blocked for it. And on top of a
+// function that changes a variable, for a body may ask for that one.
 bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
+  if (here().writes != nullptr) [[unlikely]]
+    return true;
   return done.rests_on_held() && !bound() &&
          suspended<request>::thread_behind(behind(r)) != nullptr;
 }
@@ -424,7 +427,13 @@ bool section_core::pass_awake(stand_in& s, executor_ref to, queued where) noexce
 
 void section_core::serve_posted(stand_in& s) noexcept {
   batch done(rests_on_held());
-  serve_or_pass(asks_there() ? next_after_asking(s, done) : &s, done, budget::jobs);
+  if (!asks_there()) return serve_or_pass(&s, done, budget::jobs);
+  request* const r = next_after_asking(s, done);
+  if (r != nullptr) {
+    ring_.account(mine_);
+    done.flush();  // who was asked may go, whatever body follows
+  }
+  serve_or_pass(r, done, budget::jobs);
 }
 
 // A thread that is blocked in line was given the section with its own request; what comes after

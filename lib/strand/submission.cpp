@@ -85,7 +85,9 @@ void submission::stand_before(request& r, executor_ref home) noexcept {
   job_access::set_home(r, executor_ref(*this));
 }
 
-submission* submission::of(const request& r) noexcept { return job_access::home_as<submission>(r); }
+submission* submission::of(const request& r) noexcept {
+  return job_access::as<submission>(job_access::home(r));
+}
 
 bool submission::can_follow(const point& tail) const noexcept {
   return !lane_ || lane_.get() == all_->tail_lane || lane_->can_wait_for(tail);

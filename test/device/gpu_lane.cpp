@@ -373,11 +373,26 @@ TEST_SUITE("device") {
     until([] { return fake::count(fake::call::event_destroy) == 1; });
   }
 
-  TEST_CASE("gpu: if the stream cannot be asked either, the place ends with the first error") {
+  TEST_CASE("gpu: if the stream cannot be asked either, it is asked again until all is done") {
     const gpus g;
     stream s(device::cuda(0));
     fake::fail(fake::call::event_query, 1, 2);
-    fake::fail(fake::call::stream_query, 1, 400);
+    for (int k = 1; k != 4; ++k) fake::fail(fake::call::stream_query, k, 400);
+    const event e = s.record();
+    until([] { return fake::count(fake::call::stream_query) > 4; });
+    CHECK_FALSE(e.ready());
+    see_all_done();
+    until([&] { return is_ready(e); });
+    CHECK(message_of([&] {
+            sync_wait(e);
+          }).find("cudaEventQuery failed: cudaErrorMemoryAllocation") != std::string::npos);
+  }
+
+  TEST_CASE("gpu: of a stream that never answers the place ends with the first error") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::fail(fake::call::event_query, 1, 2);
+    for (int k = 1; k != 1000; ++k) fake::fail(fake::call::stream_query, k, 400);
     const event e = s.record();
     until([&] { return is_ready(e); });
     CHECK(message_of([&] {

@@ -237,6 +237,8 @@ chain_frame* innermost_frame() noexcept;
 // Copies of all its frames, for somebody else's coroutine; a share. When an original ends, end_copy
 // says so.
 chain_frame* keep(chain_frame* top);
+// Null if there is no memory for them.
+chain_frame* try_keep(chain_frame* top) noexcept;
 void end_copy(uncounted_frame& f) noexcept;
 
 inline void end_frame(uncounted_frame& f) noexcept {

@@ -421,6 +421,7 @@ class section_core : private job {
   void put_back_in_line(request& r, batch& done) noexcept;
   request* next_of_held() noexcept;
   void finish_closing(batch& done) noexcept;
+  bool refuse_outside() noexcept;
 
   // What arriving requests touch; with the job this is the first line.
   [[no_unique_address]] section_ring ring_;

@@ -326,7 +326,7 @@ class section_request : protected request_extras, protected suspended<request> {
   bool give_turn(std::coroutine_handle<P> h) noexcept {
     this->suspend(h);
     phase_ = phase::queued;
-    resume_at_home(*this);  // this may be gone
+    resume_later(*this);  // this may be gone
     return true;
   }
 

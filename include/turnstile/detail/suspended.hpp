@@ -14,14 +14,15 @@
 namespace turnstile::detail {
 
 // The calling chain, for a coroutine that waits: a share. Only the library's own coroutines end
-// before the bodies do that they were started in.
+// before the bodies do that they were started in. Another one's waits as nobody's where there is no
+// memory for a copy: what was accepted has to be served all the same.
 template <class P>
-chain_frame* chain_for(std::coroutine_handle<P>) {
+chain_frame* chain_for(std::coroutine_handle<P>) noexcept {
   chain_frame* const top = here().chain;
   if constexpr (std::derived_from<P, chain_promise>) {
     return share(top);
   } else {
-    return top == nullptr ? nullptr : keep(top);
+    return top == nullptr ? nullptr : try_keep(top);
   }
 }
 

@@ -95,8 +95,10 @@ struct alignas(cache_line) thread_state {
   bool is_timed = false;          // from its last body to the next arrival
   bool keeps_spare_hold = false;  // it may have one, which is freed in the end
   bool below_holds = false;       // what waits below for what runs here, and holds: rests_on_held
+  std::uint8_t turns_in_job =
+      0;  // that are over, on an executor that is not asked who waits; wraps
   std::uint8_t turn = bodies_in_a_turn;  // bodies that one has here; fewer where they take long
-  bool (*crowded)() noexcept = nullptr;  // others wait for this thread; null: nobody ever does
+  bool (*crowded)() noexcept = nullptr;  // others wait for this worker; null on others: see job.cpp
   blocked_thread* in_line = nullptr;     // innermost one that has a request in line: its scopes
   hold_frame* spare_hold = nullptr;      // of the last guard that ended here: registry/chain.cpp
   spare_frames frames;                   // that this thread has freed
@@ -239,7 +241,15 @@ class on_top {
 // does.
 class trampoline {
  public:
+  // Who has opened it goes on as soon as nobody waits in it, and does not wait for any coroutine;
+  // or from the moment on in which `stays` says so.
+  using call_is_over = bool (*)(const void* stays) noexcept;
+
   trampoline() noexcept : trampoline(false) {}
+  trampoline(call_is_over asks, const void* stays) noexcept : trampoline(false) {
+    is_over_ = asks;
+    stays_ = stays;
+  }
   // True: the thread may block as soon as the loop is over, and what is given to its own executor
   // until then may find no thread there.
   explicit trampoline(bool thread_may_block) noexcept
@@ -256,6 +266,8 @@ class trampoline {
   bool has_waiting() const noexcept { return !jobs_.empty(); }
   bool thread_may_block() const noexcept { return thread_may_block_; }
   bool is_outermost() const noexcept { return outer_ == nullptr; }
+  // Asked at the end of a turn: it has kept who opened it for long.
+  bool keeps_its_caller() noexcept;
 
   void push(job& j) noexcept { jobs_.push(j); }
 
@@ -276,6 +288,9 @@ class trampoline {
 
   trampoline* outer_;
   const bool thread_may_block_;
+  call_is_over is_over_ = nullptr;
+  const void* stays_ = nullptr;
+  steady_clock::time_point kept_since_{};
   fifo<job, &job::next> jobs_;
 };
 
@@ -338,6 +353,17 @@ inline bool turn_is_over(bool has_ended = here().turn_has_ended()) noexcept {
   begin_turn();
   return others_wait_here();
 }
+
+// A coroutine without an executor runs here, on top of a call that would be over long since without
+// it.
+inline bool keeps_a_call() noexcept {
+  const thread_state& t = here();
+  return !t.runs_on && t.bounce != nullptr && t.bounce->keeps_its_caller();
+}
+
+// Of a coroutine whose turn is over: behind the others. One that keeps a call goes to the shared
+// pool, or that call would never return.
+void resume_later(job& j) noexcept;
 
 // Posts `j` to its executor; without one it is done on this thread.
 inline void resume_at_home(job& j) noexcept {

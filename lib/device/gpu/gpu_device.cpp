@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace turnstile::detail {
@@ -24,7 +25,12 @@ bool is_final(int code) noexcept {
 }  // namespace
 
 gpu_device::gpu_device(const gpu_api& api, int index, std::string name)
-    : api_(api), where_(device::cuda(index)), model_(std::move(name)) {}
+    : api_(api),
+      where_(device::cuda(index)),
+      model_(std::move(name)),
+      unsaid_end_(std::make_unique<gpu_end>(device_error(
+          0, "", where_.name() + " (" + model_ + ") has failed, and there is no memory to say how",
+          true))) {}
 
 const gpu_end* gpu_device::over() const noexcept {
   if (const gpu_end* const forked = end_by_fork()) [[unlikely]]
@@ -37,17 +43,26 @@ void gpu_device::must_work() const {
 }
 
 // That the runtime unloads is how a process ends, and no loss.
-void gpu_device::lose(gpu_outcome o, const std::string& place) {
+void gpu_device::lose(gpu_outcome o, const std::string& place) noexcept {
   const bool is_loss = o.code != gpu_errors::runtime_unloading;
-  const std::string what = place + " (" + model_ + "): " + o.call;
-  auto end = std::make_unique<gpu_end>(gpu_error(api_, o.code, what, true));
+  std::unique_ptr<gpu_end> end = end_of(o, place);
   {
     const std::lock_guard locked(lock_);
     if (end_.load(relaxed) != nullptr) return;
+    if (end == nullptr) end = std::move(unsaid_end_);
     end_.store(end.get(), release);  // L1
   }
   const gpu_end& told = *end.release();  // for good
   if (is_loss) tell_device_lost(where_, told.what);
+}
+
+// Null: there is no memory for it.
+std::unique_ptr<gpu_end> gpu_device::end_of(gpu_outcome o, const std::string& place) const noexcept
+    try {
+  const std::string what = place + " (" + model_ + "): " + o.call;
+  return std::make_unique<gpu_end>(gpu_error(api_, o.code, what, true));
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 bool gpu_device::ends_with(gpu_outcome o, const std::string& place) noexcept {
@@ -83,6 +98,7 @@ int gpu_device::answer(int code) const noexcept {
 // If it fails, looking works all the same, and the next look tries again.
 void gpu_device::prepare_to_look() const noexcept {
   if (looks_at == this || over() != nullptr) return;
+  const no_last_error kept(api_);
   int mode = relaxed_capture;
   if (make_current().failed() || api_.exchange_capture_mode(&mode) != gpu_errors::success) return;
   looks_at = this;
@@ -159,7 +175,11 @@ void* gpu_device::take_block(gpu_outcome& o) {
   int mode = relaxed_capture;
   const bool is_relaxed = api_.exchange_capture_mode(&mode) == gpu_errors::success;
   o = {api_.host_alloc(&block, block_bytes), "cudaHostAlloc"};
-  if (is_relaxed) api_.exchange_capture_mode(&mode);
+  if (is_relaxed) {
+    api_.exchange_capture_mode(&mode);
+  } else if (!o.failed()) {
+    forget_last_error();
+  }
   return block;
 }
 
@@ -168,12 +188,16 @@ void gpu_device::give_back_block(void* block) noexcept {
   unused_blocks_.push_back(block);
 }
 
-std::uint32_t gpu_device::add(const std::shared_ptr<gpu_stream>& s) {
+std::uint32_t gpu_device::next_number() noexcept {
+  const std::lock_guard locked(lock_);
+  return ++last_number_;
+}
+
+void gpu_device::add(const std::shared_ptr<gpu_stream>& s) {
   const std::lock_guard locked(lock_);
   if (is_retired_) throw_shut_down();
   std::erase_if(streams_, [](const auto& each) { return each.expired(); });
   streams_.push_back(s);
-  return ++last_number_;
 }
 
 std::vector<std::shared_ptr<gpu_stream>> gpu_device::retire() {

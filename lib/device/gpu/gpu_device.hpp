@@ -102,8 +102,10 @@ class gpu_device {
   // does, for whomever.
   void give_back_block(void* block) noexcept;
 
+  // Of a stream.
+  std::uint32_t next_number() noexcept;
   // Throws device_error if there shall be no more.
-  std::uint32_t add(const std::shared_ptr<gpu_stream>& s);
+  void add(const std::shared_ptr<gpu_stream>& s);
   // No more streams; those that there are.
   std::vector<std::shared_ptr<gpu_stream>> retire();
   // Afterwards, once the streams have nothing to do: the events that nobody waits for. A thread
@@ -116,7 +118,8 @@ class gpu_device {
   void end_block() noexcept;
 
  private:
-  void lose(gpu_outcome o, const std::string& place);
+  void lose(gpu_outcome o, const std::string& place) noexcept;
+  std::unique_ptr<gpu_end> end_of(gpu_outcome o, const std::string& place) const noexcept;
   gpu_point* unused_or_new();
   void destroy(CUevent_st* e) const noexcept;
   void* unused_block();
@@ -128,7 +131,8 @@ class gpu_device {
   const std::string model_;
   atomic<const gpu_end*> end_{nullptr};
 
-  mutex lock_;  // all below
+  mutex lock_;                           // all below
+  std::unique_ptr<gpu_end> unsaid_end_;  // if there is no memory for one that says why
   std::vector<std::unique_ptr<gpu_point>> points_;
   gpu_point* unused_ = nullptr;
   std::vector<void*> unused_blocks_;  // with room for all; not in themselves, which CUDA may unmap

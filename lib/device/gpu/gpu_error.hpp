@@ -18,6 +18,23 @@ struct gpu_outcome {
   bool failed() const noexcept { return code != gpu_errors::success; }
 };
 
+// What fails in this scope is not the calling thread's last error afterwards, where a program looks
+// whether its own launch has failed.
+class no_last_error {
+ public:
+  explicit no_last_error(const gpu_api& api) noexcept
+      : api_(api), before_(api.peek_at_last_error()) {}
+  ~no_last_error() {
+    if (before_ == gpu_errors::success) api_.get_last_error();
+  }
+  no_last_error(const no_last_error&) = delete;
+  no_last_error& operator=(const no_last_error&) = delete;
+
+ private:
+  const gpu_api& api_;
+  const int before_;
+};
+
 // No later work on that device can succeed in this process.
 bool is_sticky(int code) noexcept;
 

@@ -105,6 +105,7 @@ void prepare_for_forks() {
 
 availability find_out(const gpu_api& api, int index) {
   prepare_for_forks();
+  const no_last_error kept(api);
   int driver_version = 0;
   int count = 0;  // what fails leaves these as they are
   char model[256] = "";
@@ -266,6 +267,7 @@ int gpu_device_of_pointer(const void* p) noexcept {
   const gpu_api* const api = table.load(acquire);
   int index = -1;
   if (api == nullptr || end_by_fork() != nullptr) return -1;
+  const no_last_error kept(*api);
   return api->device_of_pointer(p, &index) == gpu_errors::success ? index : -1;
 }
 

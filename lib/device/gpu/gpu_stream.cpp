@@ -18,7 +18,8 @@ namespace turnstile::detail {
 
 namespace {
 
-constexpr int most_calls = 256;  // kept without a point behind them
+constexpr int most_calls = 256;         // kept without a point behind them
+constexpr int most_failed_looks = 100;  // in a row: a stream that never answers keeps nobody
 // Takes the driver about as long as the call, and a host function 40 us (bench/device).
 constexpr std::size_t short_copy = std::size_t{64} << 10;
 
@@ -40,32 +41,40 @@ void add_error(std::exception_ptr& first, std::exception_ptr e, const std::strin
 std::shared_ptr<gpu_stream> gpu_stream::make(gpu_device& on) {
   on.must_work();
   const std::shared_ptr<gpu_stream> it(new gpu_stream(on, false));
-  it->number_ = on.add(it);
-  gpu_outcome o = on.make_current();
-  CUstream_st* s = nullptr;
-  if (!o.failed()) o = {on.api().stream_create(&s), "cudaStreamCreateWithFlags"};
+  // Whoever shuts down meanwhile closes it when it is there.
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(it->order_);
+    on.add(it);
+    o = on.make_current();
+    CUstream_st* s = nullptr;
+    if (!o.failed()) o = {on.api().stream_create(&s), "cudaStreamCreateWithFlags"};
+    if (!o.failed()) it->native_.store(s, relaxed);
+  }
   if (o.failed()) on.raise(o, on.where().name());
-  it->native_.store(s, relaxed);
   return it;
 }
 
 std::shared_ptr<gpu_stream> gpu_stream::adopt(gpu_device& on, CUstream_st* s) {
   on.must_work();
   const std::shared_ptr<gpu_stream> it(new gpu_stream(on, true));
-  it->number_ = on.add(it);
+  const std::lock_guard turn(it->order_);
+  on.add(it);
   it->native_.store(s, relaxed);
   return it;
 }
+
+gpu_stream::gpu_stream(gpu_device& on, bool is_adopted)
+    : device_(on),
+      is_adopted_(is_adopted),
+      name_(on.where().name() + " stream #" + std::to_string(on.next_number())),
+      last_resort_(on.take_bare_point()) {}
 
 gpu_stream::~gpu_stream() {
   finish();
   std::exception_ptr left = std::move(carried_);
   add_error(left, std::move(owed_), name());
   if (left != nullptr) report(std::move(left), name());
-}
-
-std::string gpu_stream::name() const {
-  return device_.where().name() + " stream #" + std::to_string(number_);
 }
 
 void gpu_stream::must_be_open() const {
@@ -99,7 +108,9 @@ gpu_outcome gpu_stream::launch(std::unique_ptr<gpu_call>& call) {
 
 // Somebody else's stream may be gone when there is no more time for a point.
 void gpu_stream::limit_calls() noexcept {
-  if (calls_.size() >= (is_adopted_ ? 1 : most_calls)) try_to_put_point();
+  if (calls_.size() < (is_adopted_ ? 1 : most_calls)) return;
+  gpu_outcome o;
+  static_cast<void>(try_to_put_point(o));  // if not now, then behind the next callable
 }
 
 void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
@@ -274,7 +285,7 @@ void gpu_stream::deallocate(void* p) noexcept {
   {
     const std::lock_guard turn(order_);
     if (device_.over() != nullptr || native() == nullptr) return;
-    device_.make_current();  // if it fails, freeing may work all the same
+    if (device_.make_current().failed()) device_.forget_last_error();  // freeing may work yet
     is_bare_ = true;
     o = {device_.api().free_async(p, native()), "cudaFreeAsync"};
   }
@@ -293,14 +304,18 @@ void gpu_stream::wait(point& p) {
   CUevent_st* const e = p.native();
   if (e == nullptr) throw device_mismatch_error("event", device_.where(), device::host());
   gpu_outcome of_other;
+  bool is_capturing = false;
   give([&]() -> gpu_outcome {
     if (p.is_reached()) return {};
+    const gpu_outcome asked = ask_for_capture(is_capturing);
+    if (asked.failed() || is_capturing) return asked;
     is_bare_ = true;
     const gpu_outcome o{device_.api().stream_wait_event(native(), e), "cudaStreamWaitEvent"};
     if (!is_sticky(o.code) || has_ended()) return o;
     of_other = o;
     return {};
   });
+  if (is_capturing) refuse_capture();
   if (of_other.failed()) std::rethrow_exception(device_.error_of(of_other, name()));
 }
 
@@ -312,11 +327,14 @@ bool gpu_stream::has_ended() noexcept {
 
 point_ref gpu_stream::record() {
   point_ref end;
+  bool is_capturing = false;
   give([&] {
-    gpu_outcome o;
+    gpu_outcome o = ask_for_capture(is_capturing);
+    if (o.failed() || is_capturing) return o;
     end = point_ref(put_point(o, asked_for::by_somebody));
     return o;
   });
+  if (is_capturing) refuse_capture();
   return end;
 }
 
@@ -339,20 +357,17 @@ gpu_point* gpu_stream::put_point(gpu_outcome& o, asked_for by) {
   return p;
 }
 
-// If not now, then behind the next callable.
-void gpu_stream::try_to_put_point() noexcept {
-  gpu_outcome o;
-  try {
-    put_point(o, asked_for::here);
-  } catch (const std::bad_alloc&) {
-  }
+bool gpu_stream::try_to_put_point(gpu_outcome& o) noexcept try {
+  return put_point(o, asked_for::here) != nullptr;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // For what was given and has no point behind it: reached when the stream has nothing more to do.
-void gpu_stream::put_bare_point() {
-  gpu_point* const p = device_.take_bare_point();
-  p->begin(calls_.take(), std::exchange(owed_, nullptr), true);
-  append(*p);
+void gpu_stream::put_bare_point(gpu_point& p, asked_for by) noexcept {
+  p.begin(calls_.take(), std::exchange(owed_, nullptr), by == asked_for::here);
+  if (by == asked_for::by_somebody) p.keep();
+  append(p);
 }
 
 void gpu_stream::append(gpu_point& p) noexcept {
@@ -420,6 +435,11 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
     if (end) return nullptr;
     end = point_ref(put_point(again, asked_for::by_somebody));
     if (!end) again = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
+    if (again.failed() && !is_sticky(again.code)) {
+      gpu_point& bare = *device_.take_bare_point();
+      put_bare_point(bare, asked_for::by_somebody);
+      end = point_ref(&bare);
+    }
   }
   device_.forget_last_error();
   if (again.failed()) device_.ends_with(again, name());
@@ -448,8 +468,8 @@ void gpu_stream::close(pending looked_for) noexcept {
     if (native() == nullptr) return;
     if (calls_.empty() && !needs_point(looked_for)) return;
     if (device_.over() == nullptr) o = device_.make_current();
-    if (device_.over() != nullptr || o.failed() || put_point(o, asked_for::here) == nullptr) {
-      put_bare_point();
+    if (device_.over() != nullptr || o.failed() || !try_to_put_point(o)) {
+      put_bare_point(*std::exchange(last_resort_, nullptr), asked_for::here);
     }
   }
   if (o.failed()) device_.ends_with(o, name());
@@ -464,12 +484,18 @@ bool gpu_stream::finish() noexcept {
   if (end_by_fork() != nullptr) return true;  // as above
   CUstream_st* s = nullptr;
   void* block = nullptr;
+  gpu_point* unused = nullptr;
   {
     const std::lock_guard turn(order_);
     const std::lock_guard locked(list_lock_);
     if (!points_.empty() || submissions_ != 0) return false;
     s = native_.exchange(nullptr, relaxed);
     block = std::exchange(block_, nullptr);
+    unused = std::exchange(last_resort_, nullptr);
+  }
+  if (unused != nullptr) {
+    unused->spoilt_ = false;  // its event is as good as before
+    unused->reach(nullptr);   // and it goes back
   }
   if (block != nullptr) device_.give_back_block(block);
   if (s != nullptr && !is_adopted_ && device_.over() == nullptr) device_.api().stream_destroy(s);
@@ -521,19 +547,28 @@ bool gpu_stream::look(bool& past) noexcept {
                       ? gpu_outcome{device_.api().stream_query(native()), "cudaStreamQuery"}
                       : gpu_outcome{device_.api().event_query(asked->native()), "cudaEventQuery"};
   o.code = device_.answer(o.code);
-  if (o.code == gpu_errors::not_ready) return true;
-  past = true;
-  if (!o.failed() || device_.ends_with(o, name())) {
-    past_ = asked == nullptr ? last : asked;
+  past = !o.failed() || (o.code != gpu_errors::not_ready && device_.ends_with(o, name()));
+  if (past || o.code == gpu_errors::not_ready) {
+    if (past) past_ = asked == nullptr ? last : asked;
+    failed_looks_ = 0;
     return true;
   }
   device_.forget_last_error();  // it is told at the place
-  if (asked == nullptr) {
-    past_ = last;
-    return true;
+  if (asked != nullptr) {
+    spoil(*asked, o);
+    return false;
   }
-  past = false;
-  spoil(*asked, o);
+  past = !asks_again();
+  if (past) past_ = last;
+  return true;
+}
+
+// The stream, which did not answer. Somebody else's may be gone, and what is captured does not run.
+bool gpu_stream::asks_again() noexcept {
+  bool is_capturing = false;
+  if (ask_for_capture(is_capturing).failed()) device_.forget_last_error();
+  if (!is_adopted_ && !is_capturing && ++failed_looks_ != most_failed_looks) return true;
+  failed_looks_ = 0;
   return false;
 }
 

@@ -46,7 +46,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   ~gpu_stream();
 
   CUstream_st* native() const noexcept { return native_.load(relaxed); }
-  std::string name() const;
+  const std::string& name() const noexcept { return name_; }
 
   // As in lane.hpp.
   void enqueue(std::unique_ptr<lane_work> w);
@@ -68,7 +68,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   bool finish() noexcept;
 
  private:
-  gpu_stream(gpu_device& on, bool is_adopted) noexcept : device_(on), is_adopted_(is_adopted) {}
+  gpu_stream(gpu_device& on, bool is_adopted);
 
   polled::answer poll() noexcept override;
   bool can_block() const noexcept override;
@@ -97,8 +97,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   enum class asked_for : bool { by_somebody, here };
   gpu_point* put_point(gpu_outcome& o, asked_for by);
-  void try_to_put_point() noexcept;
-  void put_bare_point();
+  bool try_to_put_point(gpu_outcome& o) noexcept;
+  void put_bare_point(gpu_point& p, asked_for by) noexcept;
   void append(gpu_point& p) noexcept;
   std::exception_ptr record_behind_body(point_ref& end) noexcept;
   void owe(std::exception_ptr e) noexcept;
@@ -107,6 +107,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   gpu_point* first_with_event(gpu_point*& last) noexcept;
   bool is_past() noexcept;
   bool look(bool& past) noexcept;
+  bool asks_again() noexcept;
   void spoil_if_first(gpu_point& p, gpu_outcome why) noexcept;
   void spoil(gpu_point& p, gpu_outcome why) noexcept;
   void tell(gpu_point& p) noexcept;
@@ -114,15 +115,16 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   gpu_device& device_;
   const bool is_adopted_;
-  std::uint32_t number_ = 0;
+  const std::string name_;
   atomic<CUstream_st*> native_{nullptr};  // null again once it is given back
 
   mutex order_;  // who gives work
   gpu_calls calls_;
   std::exception_ptr owed_;
-  void* block_ = nullptr;  // of the device's: copies of pageable memory, one after the other
-  bool is_bare_ = false;   // something was given behind the last point
-  int submissions_ = 0;    // bodies that give work by themselves
+  void* block_ = nullptr;   // of the device's: copies of pageable memory, one after the other
+  bool is_bare_ = false;    // something was given behind the last point
+  int submissions_ = 0;     // bodies that give work by themselves
+  gpu_point* last_resort_;  // for its end, also without memory
   atomic<bool> is_closed_{false};  // changes under order_
 
   mutable mutex list_lock_;
@@ -132,6 +134,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   int holds_ = 0;
 
   gpu_point* past_ = nullptr;   // by poll: all up to this one are reached
+  int failed_looks_ = 0;        // by poll, at the stream in a row
   std::exception_ptr carried_;  // by poll: the error of points that nobody was given
 };
 
