@@ -59,7 +59,8 @@ struct variable_access;
 ///            read or written; what T and the functions given throw; bad_alloc (never for small
 ///            values); std::logic_error if the function that changes a value writes that variable
 ///            itself, or reads it while it is large and changed in place; while a copy is changed,
-///            because somebody holds a snapshot, a read gives the value before
+///            because somebody holds a snapshot, a read gives the value before.
+///            So it does to whatever else that function calls on its thread
 /// Lifetime   snapshots may outlive the variable
 template <class T>
 class variable {

@@ -51,7 +51,7 @@ class lane {
 
   // Around a body that gives work to native() by itself, on one thread: what refuses it, and what
   // was that thread's last error before; and then the point behind that work, and what went wrong
-  // meanwhile or with recording it (then all of it is done).
+  // meanwhile or with recording it (then all of it is done, or the point says when).
   virtual int begin_submission() { return 0; }
   struct submitted {
     point_ref end;  // null: there is nothing to wait for

@@ -21,9 +21,10 @@
 //
 // Dangers   A request that got a section goes on in a loop of whoever served it (batch::deliver),
 //           not inside serve: a row of requests that release each other must not grow the stack.
-//           Leaving serves others, so all sections are left before any is served on: the bodies
-//           that follow find them free. The highest goes first, because a body may block its thread
-//           for a section higher than its own, and the lower ones are still ours meanwhile.
+//           Leaving serves others, so all that has ended is ended before any section is served on.
+//           The highest goes first, because a body may block its thread for a section higher than
+//           its own. On a thread without an executor the lower ones are still ours meanwhile: who
+//           is next there waits for that body, and is not withdrawn before.
 //
 // Proof     test/schedule (strand: two ask for two sections); test/section (several), test/stress
 //           (philosophers)

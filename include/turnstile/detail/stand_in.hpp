@@ -35,7 +35,8 @@
 //
 // Progress  ask, pin, take, post, unpin lock-free. A withdrawn request is brought back at once,
 //           unless somebody has it pinned: for as long as a thread takes to publish, or an owner to
-//           find the next in line.
+//           find the next in line; and a body longer where a thread without an executor leaves
+//           several sections (several_request.hpp).
 //
 // Dangers   A withdrawn request keeps nobody alive: its awaiter may end the section. So the owner
 //           gives up its pin only with the results: when another one is pinned, or after the

@@ -18,7 +18,7 @@
 //
 // Dangers   Points are told outside both locks, by the one thread that polls, in the list's order.
 //           A point whose event failed cannot say when it is reached: the next event that works
-//           says it, or the stream that has nothing more to do.
+//           says it, or the stream that has nothing more to do, or that never answers.
 //
 // Proof     test/device
 #pragma once
