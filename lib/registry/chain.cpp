@@ -281,9 +281,15 @@ void drop_unused(hold_frame& h) noexcept {
 
 void let_go_anywhere(hold_frame& h) noexcept {
   thread_state& t = here();
-  if (is_ours_alone(t, h) && !h.is_copy && may_keep_spare()) {
-    delete std::exchange(t.spare_hold, nullptr);
-    return end_as_spare(t, h);
+  // Nobody else can share a copy either: what it stands for is just ending.
+  if (is_ours_alone(t, h)) {
+    take_off(t, h);
+    if (h.is_copy || !may_keep_spare()) {
+      delete &h;
+    } else {
+      delete std::exchange(t.spare_hold, &h);
+    }
+    return;
   }
   h.let_go.store(true, relaxed);  // E2
   if (t.chain == &h) innermost_frame();

@@ -230,7 +230,7 @@ rule("does not account before it passes the section on",
      reason="not needed for safety, it keeps the high-water mark true (models: ticket_ring)")
 rule = rules_of("lib/strand/closing.cpp", ENDS)
 rule("close is done before what came before is handed back",
-     "done.deliver();\n  if (limited() && limit()->leaves_the_close()) return;  // this may be gone\n"
+     "done.deliver();\n  if (limited() && !refuse_outside()) return;  // this may be gone\n"
      "  finish_close(way_back::at_home);",
      "finish_close(way_back::at_home);\n  done.deliver();",
      ("strand: *clos*", "strand:*"), reason="model close, ablation DELIVER_LATE")
@@ -266,7 +266,7 @@ rule("reads the next closer after this one goes on",
     if (s.unpin()) batch::post_back(who);""",
      ("strand: *clos*",))
 rule("a close is not left to who lets in",
-     "if (limited() && limit()->leaves_the_close()) return;", "",
+     "if (limited() && !refuse_outside()) return;", "",
      ("limits: who has closed*",))
 rule("takes the closers by load and store", "list.exchange(closed_list, acq_rel)",
      in_two_steps("list.store(closed_list, release)", "list.load(acquire)", ""),
@@ -910,17 +910,19 @@ rule("nobody frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);\nreturn;")
 rule("the first one frees a hold", SHARE, "h->shares.fetch_sub(1, acq_rel);")
 rule("looks at the shares again", SHARE,
      "h->shares.fetch_sub(1, acq_rel);\nif (h->shares.load(acquire) != 0) return;")
-rule("a hold ends though somebody else has a share", "h.shares.load(acquire) == 2", "true")
-rule("a hold that has ended stays on top", "here().chain = h.parent;", "")
 COPIES = ("wait graph: *copy*", "wait graph: *own call*", "wait graph: a body*")
 rule("chains are copied without the lock",
      "const std::lock_guard lock(copying);  // E3\n  return kept_copy(top);", "return kept_copy(top);", COPIES)
 rule("a frame is copied each time", "f.copy == nullptr", "true", COPIES)
-rule("the end of what was copied is not said", "let_go(*f.copy);", "", COPIES)
+rule("the end of what was copied is not said", "let_go_anywhere(*f.copy);", "", COPIES)
+
+rule = rules_of("include/turnstile/detail/hold.hpp", ("strand: *guard*",))
+rule("a hold ends though somebody else has a share", "h.shares.load(acquire) == 2", "true")
+rule("a hold that has ended stays on top", "t.chain = h.parent;", "")
 
 rule = rules_of("include/turnstile/detail/suspended.hpp", COPIES)
 rule("a foreign coroutine waits with a chain that it does not keep",
-     "top == nullptr ? nullptr : keep(top)", "share(top)")
+     "top == nullptr ? nullptr : try_keep(top)", "share(top)")
 
 # --- waits that would never end -------------------------------------------------------------------
 

@@ -44,18 +44,18 @@ inline bool is_ours_alone(const thread_state& t, const hold_frame& h) noexcept {
   return t.chain == &h && h.shares.load(acquire) == 2;  // E1
 }
 
-// Of such a one, as make_hold takes it: its shares are those that it will have again.
-inline void end_as_spare(thread_state& t, hold_frame& h) noexcept {
+// Such a one.
+inline void take_off(thread_state& t, const hold_frame& h) noexcept {
   t.chain = h.parent;  // the frame's share becomes the thread's
-  t.spare_hold = &h;
   if (is_hold(t.chain)) innermost_frame();
 }
 
 // Of a guard.
 TURNSTILE_INLINE void let_go(thread_state& t, hold_frame& h) noexcept {
-  if (t.keeps_spare_hold && t.spare_hold == nullptr && is_ours_alone(t, h)) [[likely]]
-    return end_as_spare(t, h);
-  let_go_anywhere(h);
+  if (!t.keeps_spare_hold || t.spare_hold != nullptr || !is_ours_alone(t, h)) [[unlikely]]
+    return let_go_anywhere(h);
+  take_off(t, h);
+  t.spare_hold = &h;  // its shares are those that it will have again
 }
 
 }  // namespace turnstile::detail
