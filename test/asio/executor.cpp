@@ -6,6 +6,8 @@
 #include <turnstile/turnstile.hpp>
 
 #include <boost/asio.hpp>
+#include <chrono>
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <functional>
 #include <latch>
@@ -17,6 +19,7 @@
 #include <vector>
 
 using namespace turnstile;
+using namespace std::chrono_literals;
 namespace asio = boost::asio;
 using support::hold;
 
@@ -31,6 +34,14 @@ struct call : job {
   static void run_it(job& j) noexcept { static_cast<call&>(j).function(); }
   std::function<void()> function;
 };
+
+// Asks until it is told that it is enough, or for so long that nobody will say so.
+task<> ask_until(critical_section& cs, const bool& enough, bool& was_told) {
+  const auto nothing = [] {};
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!enough && std::chrono::steady_clock::now() < end) co_await cs.execute(nothing);
+  was_told = enough;
+}
 
 bool is_in(asio::io_context& io) { return io.get_executor().running_in_this_thread(); }
 
@@ -141,6 +152,42 @@ TEST_SUITE("asio") {
     io.restart();
     io.run();
     CHECK(went_on);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("asio_executor: a task that need not suspend lets another job run") {
+    asio::io_context io;
+    asio_executor on{io};
+    critical_section cs;
+    bool enough = false;
+    bool was_told = false;
+    std::uint64_t ran = 0;
+    async_scope scope{{.executor = on}};
+    scope.spawn(ask_until(cs, enough, was_told));
+    call other([&] {
+      ran = cs.statistics().executions;
+      enough = true;
+    });
+    executor_ref(on).post(other);
+    io.run();
+    CHECK(was_told);
+    CHECK(ran > 0);
+    CHECK(ran < 256 + 32);  // a turn is longer if the thread begins to keep the section in it
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("asio_executor: a task that need not suspend lets a timer of Asio's fire") {
+    asio::io_context io;
+    asio_executor on{io};
+    critical_section cs;
+    bool fired = false;
+    bool was_told = false;
+    async_scope scope{{.executor = on}};
+    scope.spawn(ask_until(cs, fired, was_told));
+    asio::steady_timer timer(io, std::chrono::steady_clock::now());
+    timer.async_wait([&](auto) { fired = true; });
+    io.run();
+    CHECK(was_told);
     sync_wait(scope.join());
   }
 

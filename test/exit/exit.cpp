@@ -10,6 +10,7 @@
 #include <turnstile/manual_clock.hpp>
 #include <turnstile/turnstile.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -241,6 +242,50 @@ void exit_on_the_thread_of_the_timers() {
   wait_for_the_end();
 }
 
+// What its pool is to do for the shared one is never done.
+void exit_on_a_thread_of_another_pool() {
+  static auto& pool = *new thread_pool(1);
+  static auto& on_pool = *new async_scope({.executor = pool});
+  static std::atomic<bool> has_begun = false;
+  on_pool.spawn([]() -> task<> {
+    while (!has_begun) std::this_thread::yield();
+    std::exit(0);
+    co_return;
+  }());
+  leave_a_world().on_shared.spawn([]() -> task<> {
+    has_begun = true;
+    sync_wait(schedule_on(pool, sleep_for(0s)));
+    co_return;
+  }());
+  wait_for_the_end();
+}
+
+// Ends when the next one has been posted: a pool that is given these is never idle.
+struct one_of_many : job {
+  explicit one_of_many(unsigned n) noexcept : job(&run_it), number(n) {}
+  static void run_it(job& j) noexcept {
+    const auto& self = static_cast<one_of_many&>(j);
+    while (posted <= self.number) std::this_thread::yield();
+    delete &self;
+    ++ended;
+  }
+  static inline std::atomic<unsigned> posted{0};
+  static inline std::atomic<unsigned> ended{0};
+  const unsigned number;
+};
+
+// As the threads of a server do.
+void others_post_for_ever() {
+  using counts = one_of_many;
+  std::thread([] {
+    for (;; ++counts::posted) {
+      executor_ref(thread_pool::shared()).post(*new one_of_many(counts::posted + 1));
+      while (counts::posted - counts::ended > 10) std::this_thread::yield();
+    }
+  }).detach();
+  while (counts::ended == 0) std::this_thread::yield();
+}
+
 // As a daemon does it.
 [[maybe_unused]] void a_child_that_has_no_threads() {
   sync_wait(schedule_on(thread_pool::shared(), sleep_for(1ns)));
@@ -284,7 +329,9 @@ constexpr scenario ends_well[] = {
     SCENARIO(orders_of_destruction),
     SCENARIO(a_static_scope_that_outlives_the_shared_pool),
     SCENARIO(exit_on_a_thread_of_the_shared_pool),
+    SCENARIO(exit_on_a_thread_of_another_pool),
     SCENARIO(exit_on_the_thread_of_the_timers),
+    SCENARIO(others_post_for_ever),
 #if !defined(TURNSTILE_ADDRESS_SANITIZER)  // what only those threads know of looks leaked there
     SCENARIO(a_child_that_has_no_threads),
 #endif
