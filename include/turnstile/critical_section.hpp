@@ -120,8 +120,9 @@ class critical_section {
   ///            thread that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the
   ///            thread that served it, after the section was released; on thread_pool::shared() if
-  ///            it was withdrawn, has waited for a device, or something that runs there meanwhile
-  ///            blocks the thread through the library (sync_wait, execute_blocking)
+  ///            it was withdrawn, has waited for a device, has kept a call on that thread for half
+  ///            a second, or something that runs there meanwhile blocks the thread through the
+  ///            library (sync_wait, execute_blocking)
   /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error,
   ///            section_closed, section_full, exclusive_access_error, device_mismatch_error;
   ///            operation_cancelled or deadline_exceeded if it is too late already; bad_alloc if a
@@ -281,9 +282,10 @@ class critical_section {
   /// Progress   blocks a thread, in a coroutine or a fiber too. If all threads of an executor are
   ///            blocked, nothing that waits for it continues, and nothing detects that. Coroutines
   ///            without an executor that were about to resume on this thread do so on
-  ///            thread_pool::shared(). A coroutine that has just run its own body in an idle
-  ///            section, and is serving others, is not suspended: if one of their bodies blocks
-  ///            this thread, that coroutine waits for it
+  ///            thread_pool::shared(); those that it has served go on here before this returns, for
+  ///            up to half a second where they need not suspend. A coroutine that has just run its
+  ///            own body in an idle section, and is serving others, is not suspended: if one of
+  ///            their bodies blocks this thread, that coroutine waits for it
   /// Lifetime   as execute, on this thread's stack; any rvalue body will do. `resume_on` is ignored
   template <class Body>
   detail::body_result_t<std::decay_t<Body>> execute_blocking(

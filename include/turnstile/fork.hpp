@@ -95,8 +95,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] fork_awaiter {
 /// Throws     what `a` throws
 /// Cancel     a stop of what surrounds it reaches it as any child; one that has not begun begins
 ///            all the same
-/// Progress   wait-free while the worker's stack of 256 has room; beyond that, and elsewhere, as a
-///            post
+/// Progress   lock-free while the worker's stack of 256 has room, and a system call if it wakes
+///            another one; beyond that, and elsewhere, as a post
 /// Lifetime   an rvalue is kept in the awaiting frame; for a task nothing is allocated
 template <detail::awaitable A>
 forked<A> fork(A&& a) {

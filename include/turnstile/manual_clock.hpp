@@ -28,7 +28,10 @@ class manual_clock {
   /// time, and of one time in the order in which the waits began. Time does not go back: a time
   /// that is past already changes nothing.
   ///
-  /// Resumes    each coroutine on its executor, never inside the call
+  /// Resumes    each coroutine on its executor; inside the call only if that one runs jobs within
+  ///            its `post`
+  /// Progress   within a timer's call, such as a stop callback of a `timeout`, it returns before
+  ///            anything has ended: who makes that call goes on with it
   void advance(std::chrono::nanoseconds by);
   void advance_to(std::chrono::steady_clock::time_point t);
 

@@ -18,7 +18,8 @@ namespace turnstile {
 /// Progress   every member takes a lock for a step of a list, not while a job runs. Jobs wait until
 ///            somebody calls run_one or run
 /// Lifetime   to be destroyed with jobs still queued is reported on stderr and aborts: whoever
-///            waits for them would never be resumed
+///            waits for them would never be resumed. A request that is withdrawn after its section
+///            was posted here leaves a job, too: run it until pending() is 0
 class manual_executor {
  public:
   manual_executor() = default;

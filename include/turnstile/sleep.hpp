@@ -30,7 +30,8 @@ std::chrono::nanoseconds whole_nanoseconds(std::chrono::duration<Rep, Period> d)
 /// Throws     `operation_cancelled` as soon as a surrounding `when_any`, `timeout` or scope asks to
 ///            stop, also if it has asked before; `std::system_error` if the process's first wait
 ///            for a time cannot start the thread that it needs
-/// Progress   does not block a thread; never too early
+/// Progress   does not block a thread; never too early. At the end of the process, from when
+///            `thread_pool::shared()` ends, no sleep ends because its time has come
 /// Lifetime   the coroutine must not be destroyed while it sleeps: that is reported and aborts
 template <class Rep, class Period>
 detail::sleep_awaiter sleep_for(std::chrono::duration<Rep, Period> d) noexcept {

@@ -26,7 +26,8 @@ class pool_core;
 /// Memory     a job sees what came before its `post`
 /// Resumes    a coroutine that waited for a section resumes on the worker it left, unless another
 ///            one that is idle takes it, or the worker that served it does little but run bodies
-/// Progress   posting from a worker is wait-free while its queue of 256 has room; beyond that, and
+/// Progress   posting from a worker is lock-free while its queue of 256 has room, and a system call
+///            if it wakes another one; beyond that, until all that did not fit has found room, and
 ///            from elsewhere, it takes a lock for the length of a list splice
 /// Lifetime   the destructor runs what is queued, then joins; it must not run on one of the threads
 class TURNSTILE_VISIBLE thread_pool {
@@ -50,11 +51,12 @@ class TURNSTILE_VISIBLE thread_pool {
   }
 
   /// The process's own pool, made at first use: max(2, hardware threads) threads. At the end of the
-  /// process, in the order of static objects, it runs what is queued and joins its threads; so work
-  /// that never ends keeps the process from ending. What is posted to it later, by destructors of
-  /// objects made before it, is run by two threads that nobody joins. It joins nobody if one of its
-  /// own threads, or a timeout's callback, calls std::exit, nor in a child of fork(), where its
-  /// threads do not exist.
+  /// process, in the order of static objects, it runs what is queued, and what that posts, and
+  /// joins its threads; so work that never ends keeps the process from ending, and so does work
+  /// that blocks for a sleep, a timeout or a deadline, for no time is up any more. What other
+  /// threads post to it from then on, destructors of objects made before it included, is run by two
+  /// threads that nobody joins. It joins nobody if a thread of any pool, or a timeout's callback,
+  /// calls std::exit, nor in a child of fork(), where its threads do not exist.
   static thread_pool& shared();
 
  private:

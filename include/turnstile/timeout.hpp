@@ -101,7 +101,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] timeout_awaiter 
 /// library.
 ///
 /// Memory     the awaiter sees what `a` wrote
-/// Progress   does not block a thread
+/// Progress   does not block a thread. At the end of the process, from when `thread_pool::shared()`
+///            ends, no time is up any more. A stop goes from each timeout or when_any to those
+///            within it by recursion: what is nested deeply needs stack where it is requested, some
+///            300 bytes a level in a debug build
 /// Runs on    the awaiting thread until `a` first suspends; callbacks that were registered with its
 ///            token are called on the thread of the library's timers, and should be short
 /// Resumes    where `a` ended

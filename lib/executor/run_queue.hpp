@@ -7,7 +7,7 @@
 //                       tail.load(acquire) in steal_from, take_from
 //               the taker sees the slot and what was posted with the job
 //           Q2  return  head.CAS(release) in take, steal_from, take_from -> head.load(acquire) in
-//                       room
+//                       room, and of the owner's own head in steal_from
 //               the owner may write the slot again: it was read before the CAS
 //           Q3  wake    tail.exchange(seq_cst) in append, take_from, then the sleepers' word
 //               load(seq_cst); a worker going to sleep: RMW(seq_cst) on that word, then

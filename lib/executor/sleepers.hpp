@@ -25,9 +25,11 @@
 //           tokens: written with seq_cst, because notify looks whether anybody waits.
 //           Everything else only counts and is relaxed.
 //
-// Progress  wake_one is lock-free; sleep blocks its thread, by design. A searcher may nap beside a
-//           brisk worker (pace.hpp), for 200 us, times those who nap where threads are more than
-//           cores (16 at most); a post that relies on it waits as long, at most once a worker.
+// Progress  wake_one is lock-free; sleep blocks its thread, by design. A searcher looks at each
+//           victim that it has not looked at lately for up to 25 us, or until mail or something
+//           from outside comes, and may nap beside a brisk worker (pace.hpp), for 200 us, times
+//           those who nap where threads are more than cores (16 at most); a post that relies on it
+//           waits as long, at most once a worker.
 //
 // Proof     test/schedule (pool), model parking; test/executor; an idle pool
 //           uses no processor time (test/path)
