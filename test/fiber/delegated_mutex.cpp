@@ -376,6 +376,63 @@ TEST_SUITE("fiber") {
     CHECK(cs.statistics().executions == static_cast<std::uint64_t>(n));
   }
 
+  TEST_CASE("delegated_mutex: who tries it while it changes a variable does not wait behind it") {
+    manual_executor on;
+    critical_section cs;
+    delegated_mutex m{cs};
+    variable<int> v(0);
+    constexpr int times = 1000;  // many turns
+    bool other_ran = false;
+    auto f = spawn_fiber(on, [&] {
+      v.update([&](int& n) {
+        for (int i = 0; i != times; ++i) {
+          if (!m.try_lock()) continue;
+          ++n;
+          m.unlock();
+        }
+      });
+      CHECK_FALSE(other_ran);
+      if (m.try_lock()) m.unlock();  // here it does
+      CHECK(other_ran);
+    });
+    auto other = spawn_fiber(on, [&] { other_ran = true; });
+    on.run();
+    sync_wait(std::move(f));
+    sync_wait(std::move(other));
+    CHECK(*v.read() == times);
+  }
+
+  TEST_CASE("delegated_mutex: its code does not go on within a function that changes a variable") {
+    loop on;
+    critical_section cs;
+    delegated_mutex m{cs};
+    variable<int> v(0);
+    section_guard busy = support::hold(cs);
+    std::atomic<bool> over = false;
+    auto f = spawn_fiber(on, [&] {
+      {
+        const std::scoped_lock lock(m);
+        turnstile::await(yield());
+        v.assign_add(10);
+      }
+      over = true;
+    });
+    on.run();
+    CHECK(cs.statistics().waiters == 1);
+    bool left = false;
+    v.update([&](int& n) {
+      ++n;
+      if (std::exchange(left, true)) return;  // again: somebody has changed it meanwhile
+      busy.unlock();
+    });
+    while (!over) {
+      on.run();
+      std::this_thread::yield();
+    }
+    sync_wait(std::move(f));
+    CHECK(*v.read() == 11);
+  }
+
   TEST_CASE("delegated_mutex: what breaks the contract says so in one line") {
     const auto check_breaks = [](auto code, const char* what) {
       const auto child = [&] {

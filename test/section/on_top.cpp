@@ -1,6 +1,7 @@
 // on_top.cpp - whoever holds a section and leaves another one does not run the bodies of threads
 // that block on top of what it does: they may block for what it holds, which it could never leave
-// then.
+// then. And within a function that changes a variable nobody's body runs, for it may ask for that
+// one.
 
 #include "support/foreign.hpp"
 #include "support/hold.hpp"
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <doctest/doctest.h>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -136,4 +138,31 @@ TEST_CASE("a coroutine is served on top all the same") {
     CHECK(ran);
   });
   CHECK(over);
+}
+
+TEST_CASE("a function that changes a variable leaves a section to others, but runs none of them") {
+  critical_section cs;
+  variable<int> v(0);
+  std::optional<execution_handle<void>> other;
+  const auto adds = [&v] { v.assign_add(10); };
+  bool left = false;
+  SUBCASE("behind a body") {
+    v.update([&](int& n) {
+      ++n;
+      if (std::exchange(left, true)) return;  // again: somebody has changed it meanwhile
+      cs.try_execute([&] { other.emplace(cs.submit(adds)); });
+    });
+  }
+  SUBCASE("behind a guard") {
+    section_guard g = std::move(cs.try_lock().value());
+    other.emplace(cs.submit(adds));
+    v.update([&](int& n) {
+      ++n;
+      if (std::exchange(left, true)) return;
+      g.unlock();
+    });
+  }
+  REQUIRE(other);
+  CHECK_NOTHROW(sync_wait(*other));
+  CHECK(*v.read() == 11);
 }
