@@ -81,6 +81,22 @@ void check_usable(critical_section& cs) {
   CHECK(sync_wait(cs.execute([] { return 7; })) == 7);
 }
 
+// What `c` waited for was done once, or it was told of why not.
+void check_served(const std::optional<support::foreign>& c, const int& times) {
+  if (!c) {
+    CHECK(times == 0);
+    return;
+  }
+  c->wait();
+  bool threw = false;
+  try {
+    c->rethrow();
+  } catch (const std::bad_alloc&) {
+    threw = true;
+  }
+  CHECK(times + threw == 1);
+}
+
 }  // namespace
 
 TEST_SUITE("path") {
@@ -219,6 +235,51 @@ TEST_SUITE("path") {
       check_usable(held);
       check_usable(a);
       check_usable(b);
+    });
+  }
+
+  TEST_CASE("no memory: a coroutine of another library that waits inside a body") {
+    each_fails([](auto fail) {
+      critical_section outer;
+      critical_section inner;
+      section_guard busy = support::hold(inner);
+      int ran = 0;
+      std::optional<support::foreign> asks;
+      outer.execute_blocking([&] {
+        fail([&] {
+          asks.emplace([](critical_section& cs, int& n) -> support::foreign {
+            co_await cs.execute([&n] { ++n; });
+          }(inner, ran));
+        });
+      });
+      busy.unlock();
+      check_served(asks, ran);
+      check_usable(outer);
+      check_usable(inner);
+    });
+  }
+
+  TEST_CASE("no memory: a coroutine of another library that waits for a device inside a body") {
+    thread_pool::shared();  // where it goes on: its threads do not begin without memory
+    each_fails([](auto fail) {
+      critical_section cs;
+      manual_executor device_runs_on;
+      stream s(device::host(), {.executor = device_runs_on});
+      s.enqueue([] {});
+      const event done = s.record();
+      int went_on = 0;
+      std::optional<support::foreign> asks;
+      cs.execute_blocking([&] {
+        fail([&] {
+          asks.emplace([](event e, int& n) -> support::foreign {
+            co_await e;
+            ++n;
+          }(done, went_on));
+        });
+      });
+      device_runs_on.run();
+      check_served(asks, went_on);
+      check_usable(cs);
     });
   }
 
