@@ -97,9 +97,10 @@ task<> note_completion(stream& s, std::vector<int>& list, int id) {
   list.push_back(id);
 }
 
-task<> note_error(event e, std::string& text) {
+template <class A>
+task<> note_error(A a, std::string& text) {
   try {
-    co_await e;
+    co_await std::move(a);
   } catch (const std::exception& error) {
     text = error.what();
   }
@@ -557,6 +558,93 @@ TEST_SUITE("device") {
     fake::set_last_error(0);
   }
 
+  TEST_CASE("gpu: a body behind which nothing can be recorded, nor waited, ends with its work") {
+    const gpus g;
+    loop l;
+    critical_section cs({.place = device::cuda(0)});
+    bool kernel_ran = false;
+    bool next_saw_that = false;
+    const auto submits = [&](stream& s) {
+      fake::launch(s.native_handle(), [&] { kernel_ran = true; });
+    };
+    const auto looks = [&] { next_saw_that = kernel_ran; };
+    std::string first = "nothing";
+    bool second = false;
+    async_scope scope{{.executor = l}};
+    for (int k = 1; k != 3; ++k) fake::fail(fake::call::event_record, k, 400);
+    fake::fail(fake::call::stream_synchronize, 1, 900);
+    scope.spawn(note_error(cs.execute(submits), first));
+    scope.spawn([](auto body, bool& over) -> task<> {
+      co_await std::move(body);
+      over = true;
+    }(cs.execute(looks), second));
+    l.run();
+    REQUIRE(fake::count(fake::call::stream_synchronize) == 1);
+    // Somebody has looked since then, and the work was not done.
+    const int looked = fake::count(fake::call::stream_query);
+    until([&] { return fake::count(fake::call::stream_query) > looked; });
+    l.run();
+    CHECK(first == "nothing");
+    CHECK_FALSE(second);
+    see_all_done();
+    until([&] {
+      l.run();
+      return second;
+    });
+    CHECK(first.find("cudaEventRecord failed: cudaErrorInvalidResourceHandle") !=
+          std::string::npos);
+    CHECK(next_saw_that);
+  }
+
+  TEST_CASE("gpu: what fails and is told, or is nobody's concern, is not the thread's last error") {
+    const gpus g;
+    int relaxed = 2;  // as this thread looks, even if it cannot change that now
+    fake::table().exchange_capture_mode(&relaxed);
+    constexpr int out_of_memory = 2;
+    const auto check_none = [](auto f) {
+      for (const int before : {0, 9}) {
+        fake::set_last_error(before);
+        f();
+        CHECK((fake::table().peek_at_last_error() != 0) == (before != 0));
+      }
+      fake::set_last_error(0);
+    };
+    int from = 7;
+    int to = 0;
+    const auto copy = [&](stream& s) { s.copy(&to, &from, sizeof to); };  // this thread looks
+    SUBCASE("looking, on another device than before") {
+      check_none([&] {
+        stream first(device::cuda(1));
+        copy(first);
+        stream s(device::cuda(0));
+        fake::fail(fake::call::set_device, 2, out_of_memory);
+        copy(s);
+      });
+      check_none([&] {
+        stream first(device::cuda(1));
+        copy(first);
+        stream s(device::cuda(0));
+        fake::fail(fake::call::exchange_capture_mode, 1, out_of_memory);
+        copy(s);
+      });
+    }
+    SUBCASE("finding out whether a GPU is there") {
+      int index = 0;
+      check_none([&] {
+        fake::fail(fake::call::get_device_name, 1, out_of_memory);
+        CHECK_FALSE(device::cuda(index++).available());
+      });
+    }
+    SUBCASE("asking whose memory it is") {
+      const stream s(device::cuda(0));
+      check_none([&] {
+        fake::fail(fake::call::device_of_pointer, 1, out_of_memory);
+        CHECK(detail::gpu_device_of_pointer(&s) < 0);
+      });
+    }
+    see_all_done();
+  }
+
   TEST_CASE("gpu: the same error in two bodies, one after the other, is found in both") {
     const gpus g;
     stream s(device::cuda(0));
@@ -709,6 +797,41 @@ TEST_SUITE("device") {
           std::string::npos);
     CHECK(counted::alive() == before);
     CHECK(fake::pending() == 0);
+  }
+
+  TEST_CASE("gpu: a stream that is being captured makes no place and waits for none") {
+    const gpus g;
+    stream one(device::cuda(0));
+    stream captured(device::cuda(0));
+    const event before = one.record();
+    fake::begin_capture(captured.native_handle());
+    // What the driver refuses would end the capture.
+    CHECK(message_of([&] { captured.wait(before); }).find("is being captured") !=
+          std::string::npos);
+    CHECK(message_of([&] { captured.record(); }).find("is being captured") != std::string::npos);
+    CHECK(message_of([&] { sync_wait(captured.completion()); }).find("is being captured") !=
+          std::string::npos);
+    CHECK(fake::count(fake::call::stream_wait_event) == 0);
+    CHECK(fake::count(fake::call::event_record) == 1);
+    see_all_done();
+    captured.wait(before);  // reached: nothing to wait for
+  }
+
+  TEST_CASE("gpu: a body behind work on another stream is not given one that is being captured") {
+    const gpus g;
+    stream one(device::cuda(0));
+    stream captured(device::cuda(0));
+    critical_section cs({.place = device::cuda(0)});
+    const auto submits = [](stream& s) { fake::launch(s.native_handle(), [] {}); };
+    auto first = cs.submit(submits, {.on = &one});
+    sync_wait(first.submitted());
+    fake::begin_capture(captured.native_handle());
+    auto second = cs.submit(submits, {.on = &captured});
+    sync_wait(second.submitted());
+    fake::go_by_itself(true);
+    sync_wait(first);
+    CHECK(message_of([&] { sync_wait(second); }).find("is being captured") != std::string::npos);
+    CHECK(fake::count(fake::call::stream_wait_event) == 0);
   }
 
   TEST_CASE("gpu: somebody else's stream is used on its device, and left alone") {
