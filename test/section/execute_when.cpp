@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
@@ -325,6 +326,39 @@ TEST_SUITE("section") {
     s.finish();
     CHECK(ran);
     CHECK(elsewhere == 0);
+  }
+
+  TEST_CASE("execute_when: on a bound section, the oldest one goes while the body after it runs") {
+    stage s;
+    loop gui;
+    critical_section cs({.executor = gui});
+    std::stop_source stop;
+    bool cancelled = false;
+    bool open = false;
+    std::uint64_t withdrawn = 0;
+    const auto no = [] { return false; };
+    const auto is_open = [&open] { return open; };
+    const auto body = [&] {
+      stop.request_stop();
+      withdrawn = cs.statistics().withdrawn;
+    };
+    s.start(expect<operation_cancelled>(cancelled,
+                                        cs.execute_when(no, nothing, {.stop = stop.get_token()})));
+    gui.run();
+    SUBCASE("which was set aside too") {
+      s.start(cs.execute_when(is_open, body));
+      gui.run();
+    }
+    // Unlocked elsewhere, so the oldest one takes the section there.
+    section_guard guard = sync_wait(cs.lock());
+    guard.detach();
+    SUBCASE("which came later") { s.start(cs.execute(body)); }
+    open = true;
+    guard.unlock();
+    gui.run();
+    CHECK(withdrawn == 1);
+    s.finish();
+    CHECK(cancelled);
   }
 
   TEST_CASE("execute_when: a guard's hold counts as a body, and so does one of several sections") {
