@@ -49,7 +49,7 @@ class section_guard {
   /// The section stays owned, by nobody in particular: re-entry through it is no longer detected.
   void detach() noexcept {
     if (hold_ == nullptr) return;
-    if (hold_->is_first) section_->hold_first(hold_->line);
+    if (hold_->is_first) section_->hold_first(detail::line_of_first(*hold_));
     detail::let_go(detail::here(), *std::exchange(hold_, nullptr));
   }
 
@@ -68,7 +68,7 @@ class section_guard {
     if (h == nullptr || !h->is_first) [[unlikely]]
       return release_in_line(s, h);
     detail::thread_state& t = detail::here();
-    const detail::section_core::place line = h->line;
+    const detail::section_core::place line = detail::line_of_first(*h);
     detail::let_go(t, *h);
     s->release_first(line, t);
   }

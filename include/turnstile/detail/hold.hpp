@@ -8,6 +8,7 @@
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
+#include <type_traits>
 #include <utility>
 
 namespace turnstile::detail {
@@ -24,9 +25,18 @@ TURNSTILE_INLINE hold_frame* make_hold(thread_state& t, const section_core& s, c
 }
 
 // Its guard has come first, and arrive gave `line`: nothing else is told of it.
-TURNSTILE_INLINE void note_first(hold_frame& h, section_core::place line) noexcept {
-  h.line = line;
+template <class Place>
+TURNSTILE_INLINE void note_first(hold_frame& h, Place line) noexcept {
+  if constexpr (!std::is_empty_v<Place>) h.line = line;  // not every queue gives one
   h.is_first = true;
+}
+template <class Place = section_core::place>
+TURNSTILE_INLINE Place line_of_first(const hold_frame& h) noexcept {
+  if constexpr (std::is_empty_v<Place>) {
+    return {};
+  } else {
+    return h.line;
+  }
 }
 
 // On top of the calling chain.
