@@ -6,7 +6,9 @@
 #include <turnstile/turnstile.hpp>
 
 #include <array>
+#include <functional>
 #include <stop_token>
+#include <utility>
 
 using namespace schedule;
 using namespace turnstile;
@@ -15,6 +17,15 @@ namespace {
 
 constexpr section_options one_waits = {
     .ring_capacity = 1, .max_waiters = 1, .on_full = when_full::wait_outside};
+
+// What `f` passes on is served there, and not on the shared pool.
+void on_an_executor(std::function<void()> f) {
+  client c;
+  c.run([](std::function<void()> g) -> task<> {
+    g();
+    co_return;
+  }(std::move(f)));
+}
 
 }  // namespace
 
@@ -151,6 +162,47 @@ TEST_SUITE("limits") {
           require(outside.end() == ending::closed, "ended otherwise");
         },
         {.most = {2, 1}});
+  }
+
+  // Both count that they have gone only when the section has been left.
+  TEST_CASE("limits: who has closed the section ends it, while one in line and one set aside go") {
+    holds(
+        [] {
+          shared_place p(2, one_waits);
+          client in_line;
+          client aside;
+          client outside;
+          client closes;
+          std::stop_source stop_in_line;
+          std::stop_source stop_aside;
+          p.hold();
+          in_line.begin(p->ask(0, stop_in_line));
+          aside.begin(p->ask_when(1, stop_aside));
+          outside.begin(p->ask(2));
+          atomic<bool> is_left{false};
+          beside({[&] { on_an_executor([&] { stop_in_line.request_stop(); }); },
+                  [&] {
+                    on_an_executor([&] {
+                      p.unlock();
+                      is_left.store(true, detail::seq_cst);
+                      is_left.notify_one();
+                      stop_aside.request_stop();
+                    });
+                  }},
+                 [&] {
+                   is_left.wait(false, detail::acquire);
+                   closes.begin(p->cs.close());
+                   require(p.end(closes) == ending::ran, "not closed");
+                   p.end_of_holder();
+                 });
+          const ending first = in_line.end();
+          require(first == ending::cancelled || first == ending::ran, "ended otherwise");
+          const ending second = aside.end();
+          require(second == ending::cancelled || second == ending::closed, "ended otherwise");
+          const ending third = outside.end();
+          require(third == ending::ran || third == ending::closed, "ended otherwise");
+        },
+        {.most = {2, 0}});
   }
 
   TEST_CASE("limits: the last one back ends the section that lets it in") {

@@ -266,7 +266,8 @@ rule("reads the next closer after this one goes on",
     if (s.unpin()) batch::post_back(who);""",
      ("strand: *clos*",))
 rule("a close is not left to who lets in",
-     "if (limited() && !refuse_outside()) return;", "",
+     "if (limited() && !refuse_outside()) return;",
+     "if (limited()) static_cast<void>(refuse_outside());",
      ("limits: who has closed*",))
 rule("takes the closers by load and store", "list.exchange(closed_list, acq_rel)",
      in_two_steps("list.store(closed_list, release)", "list.load(acquire)", ""),
@@ -524,6 +525,8 @@ rule = rules_of("lib/strand/gate.cpp", LIMITS)
 rule("who has gone is let in", "s.pin()", "(static_cast<void>(s.pin()), true)")
 rule("who is let in takes no room", "s.stands = stand_in::position::line;\n      inside_ = inside_ + 1;",
      "s.stands = stand_in::position::line;")
+rule("who closes refuses nobody who is outside",
+     "if (left) return nullptr;\n  is_letting_in_ = true;\n  return take_next();", "return nullptr;")
 
 rule = rules_of("lib/strand/gate.hpp", LIMITS)
 rule("whoever comes overtakes those outside", "has_room() && outside_.empty() && !is_letting_in_",
