@@ -582,7 +582,10 @@ TEST_SUITE("device") {
     REQUIRE(fake::count(fake::call::stream_synchronize) == 1);
     // Somebody has looked since then, and the work was not done.
     const int looked = fake::count(fake::call::stream_query);
-    until([&] { return fake::count(fake::call::stream_query) > looked; });
+    until([&] {
+      l.run();
+      return second || fake::count(fake::call::stream_query) > looked;
+    });
     l.run();
     CHECK(first == "nothing");
     CHECK_FALSE(second);

@@ -20,6 +20,7 @@
 #include <new>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -79,6 +80,12 @@ long each_fails(Once once) {
 void check_usable(critical_section& cs) {
   CHECK(cs.statistics().waiters == 0);
   CHECK(sync_wait(cs.execute([] { return 7; })) == 7);
+}
+
+// It has no frames of its own to use again, so whatever it needs is allocated.
+template <class F>
+void on_new_thread(F f) {
+  std::thread(std::move(f)).join();
 }
 
 // What `c` waited for was done once, or it was told of why not.
@@ -245,11 +252,13 @@ TEST_SUITE("path") {
       section_guard busy = support::hold(inner);
       int ran = 0;
       std::optional<support::foreign> asks;
-      outer.execute_blocking([&] {
-        fail([&] {
-          asks.emplace([](critical_section& cs, int& n) -> support::foreign {
-            co_await cs.execute([&n] { ++n; });
-          }(inner, ran));
+      on_new_thread([&] {
+        outer.execute_blocking([&] {
+          fail([&] {
+            asks.emplace([](critical_section& cs, int& n) -> support::foreign {
+              co_await cs.execute([&n] { ++n; });
+            }(inner, ran));
+          });
         });
       });
       busy.unlock();
@@ -269,12 +278,14 @@ TEST_SUITE("path") {
       const event done = s.record();
       int went_on = 0;
       std::optional<support::foreign> asks;
-      cs.execute_blocking([&] {
-        fail([&] {
-          asks.emplace([](event e, int& n) -> support::foreign {
-            co_await e;
-            ++n;
-          }(done, went_on));
+      on_new_thread([&] {
+        cs.execute_blocking([&] {
+          fail([&] {
+            asks.emplace([](event e, int& n) -> support::foreign {
+              co_await e;
+              ++n;
+            }(done, went_on));
+          });
         });
       });
       device_runs_on.run();
