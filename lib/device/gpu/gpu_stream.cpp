@@ -97,6 +97,17 @@ void gpu_stream::give(F f) {
   device_.raise(o, name());
 }
 
+// As give; throws instead if the stream is being captured, and the driver hears of nothing.
+template <class F>
+void gpu_stream::give_uncaptured(F f) {
+  bool is_capturing = false;
+  give([&]() -> gpu_outcome {
+    const gpu_outcome o = ask_for_capture(is_capturing);
+    return o.failed() || is_capturing ? o : f();
+  });
+  if (is_capturing) refuse_capture();
+}
+
 // By who has its turn. The driver has `call` then, unless it failed.
 gpu_outcome gpu_stream::launch(std::unique_ptr<gpu_call>& call) {
   const int code = device_.api().launch_host_func(native(), &gpu_call::run, call.get());
@@ -116,17 +127,13 @@ void gpu_stream::limit_calls() noexcept {
 void gpu_stream::enqueue(std::unique_ptr<lane_work> w) {
   auto call = std::make_unique<gpu_call>(std::move(w), thread_pool::shared());
   bool is_given = false;
-  bool is_capturing = false;
   try {
-    give([&]() -> gpu_outcome {
-      gpu_outcome o = ask_for_capture(is_capturing);
-      if (o.failed() || is_capturing) return o;
+    give_uncaptured([&] {
       is_given = true;
-      o = launch(call);
+      const gpu_outcome o = launch(call);
       limit_calls();
       return o;
     });
-    if (is_capturing) refuse_capture();
   } catch (...) {
     if (call != nullptr) gpu_call::refuse(std::move(call), !is_given || device_.over() == nullptr);
     throw;
@@ -304,18 +311,14 @@ void gpu_stream::wait(point& p) {
   CUevent_st* const e = p.native();
   if (e == nullptr) throw device_mismatch_error("event", device_.where(), device::host());
   gpu_outcome of_other;
-  bool is_capturing = false;
-  give([&]() -> gpu_outcome {
+  give_uncaptured([&]() -> gpu_outcome {
     if (p.is_reached()) return {};
-    const gpu_outcome asked = ask_for_capture(is_capturing);
-    if (asked.failed() || is_capturing) return asked;
     is_bare_ = true;
     const gpu_outcome o{device_.api().stream_wait_event(native(), e), "cudaStreamWaitEvent"};
     if (!is_sticky(o.code) || has_ended()) return o;
     of_other = o;
     return {};
   });
-  if (is_capturing) refuse_capture();
   if (of_other.failed()) std::rethrow_exception(device_.error_of(of_other, name()));
 }
 
@@ -327,14 +330,11 @@ bool gpu_stream::has_ended() noexcept {
 
 point_ref gpu_stream::record() {
   point_ref end;
-  bool is_capturing = false;
-  give([&] {
-    gpu_outcome o = ask_for_capture(is_capturing);
-    if (o.failed() || is_capturing) return o;
+  give_uncaptured([&] {
+    gpu_outcome o;
     end = point_ref(put_point(o, asked_for::by_somebody));
     return o;
   });
-  if (is_capturing) refuse_capture();
   return end;
 }
 
@@ -392,13 +392,10 @@ void gpu_stream::refuse_capture() const {
 }
 
 int gpu_stream::begin_submission() {
-  bool is_capturing = false;
-  give([&] {
-    const gpu_outcome o = ask_for_capture(is_capturing);
-    if (!o.failed() && !is_capturing) ++submissions_;
-    return o;
+  give_uncaptured([&] {
+    ++submissions_;
+    return gpu_outcome();
   });
-  if (is_capturing) refuse_capture();
   return device_.api().peek_at_last_error();
 }
 

@@ -78,6 +78,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   template <class F>
   void give(F f);
+  template <class F>
+  void give_uncaptured(F f);
   gpu_outcome launch(std::unique_ptr<gpu_call>& call);
   void limit_calls() noexcept;
   class loan;
