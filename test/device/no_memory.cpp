@@ -8,6 +8,7 @@
 #include "device/fake_gpu.hpp"
 #include "device/gpus.hpp"
 #include "support/counted.hpp"
+#include "support/device_awaits.hpp"
 #include "support/own_new.hpp"
 
 #include <turnstile/turnstile.hpp>
@@ -185,18 +186,7 @@ TEST_SUITE("device") {
     fake::finish_all();
     until([&] { return kept_back.ready(); });
     fake::go_by_itself(true);
-    long allocated = -1;
-    sync_wait(schedule_on(pool, [](critical_section& c, stream& on, long& out) -> task<> {
-      const auto submits = [](stream&) {};
-      long before = 0;
-      for (int i = 0; i != 2 * each; ++i) {
-        if (i == each) before = allocations;  // what is kept for the next one is there
-        co_await on.completion();
-        co_await c.execute(submits, {.on = &on});
-      }
-      out = allocations - before;
-    }(cs, s, allocated)));
-    CHECK(allocated == 0);
+    CHECK(support::grown_by_awaits(pool, cs, s, each, allocations) == 0);
   }
 
   TEST_CASE("no memory: a stream ends, and so does the callable behind its last place") {

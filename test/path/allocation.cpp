@@ -2,6 +2,7 @@
 //
 // A program of its own, because it replaces the global operator new.
 
+#include "support/device_awaits.hpp"
 #include "support/hold.hpp"
 #include "support/own_new.hpp"
 
@@ -139,18 +140,7 @@ TEST_SUITE("path") {
       CAPTURE(polled);
       critical_section cs;
       stream s(device::host(), {.executor = pool, .polled = polled});
-      long allocated = -1;
-      sync_wait(schedule_on(pool, [](critical_section& c, stream& on, long& out) -> task<> {
-        const auto submits = [](stream&) {};
-        long before = 0;
-        for (int i = 0; i != 2 * each; ++i) {
-          if (i == each) before = allocations;  // what is kept for the next one is there
-          co_await on.completion();
-          co_await c.execute(submits, {.on = &on});
-        }
-        out = allocations - before;
-      }(cs, s, allocated)));
-      CHECK(allocated == 0);
+      CHECK(support::grown_by_awaits(pool, cs, s, each, allocations) == 0);
     }
   }
 
