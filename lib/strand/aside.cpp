@@ -1,9 +1,10 @@
 // aside.cpp - requests that wait apart until they may run: execute_when.
 //
 // A ring of stand-ins, oldest first, that only the owner touches. Those withdrawn stay in it until
-// the owner looks at them again. What may run is asked with the frame pinned; what it says holds
-// until another body has run, so the first that may run runs next, in the place of the body that
-// has ended.
+// the owner looks at them again, or until they are most of it when one more is set aside: where no
+// body runs nobody looks. What may run is asked with the frame pinned; what it says holds until
+// another body has run, so the first that may run runs next, in the place of the body that has
+// ended.
 // That body's request is not handed back before, so the pins of those that may not run can be given
 // up at once.
 
@@ -13,7 +14,18 @@
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
 
+#include <cstddef>
+#include <utility>
+
 namespace turnstile::detail {
+
+namespace {
+
+// Withdrawn ones in a ring that is not swept, besides one for each that waits. So a sweep takes out
+// at least half of what it goes through.
+constexpr std::size_t spared_aside = 8;
+
+}  // namespace
 
 void section_core::set_aside(stand_in& s) noexcept {
   extras& e = *given_.load(relaxed);  // made with the stand-in
@@ -31,9 +43,23 @@ void section_core::set_aside(stand_in& s) noexcept {
   }
   s.stands = stand_in::position::aside;
   has_aside_ = true;
-  known_stand_ins()->aside.fetch_add(1, relaxed);
+  e.ring_aside = e.ring_aside + 1;
+  const std::size_t aside = known_stand_ins()->aside.fetch_add(1, relaxed) + 1;
+  if (e.ring_aside > 2 * aside + spared_aside) sweep_aside();
   note_waiters();
   if (limited()) limit()->set_aside();  // and its place is about to be finished
+}
+
+// The youngest is pinned, so there is one that stays.
+void section_core::sweep_aside() noexcept {
+  stand_in* s = given_.load(relaxed)->oldest_aside;
+  const stand_in* const youngest = s->older;
+  while (s != youngest) {
+    stand_in& each = *std::exchange(s, s->younger);
+    if (!each.is_withdrawn()) continue;
+    take_from_aside(each);
+    each.pass_over();
+  }
 }
 
 bool section_core::may_set_aside() const noexcept {
@@ -57,6 +83,7 @@ void section_core::note_waiters() noexcept {
 
 void section_core::take_from_aside(stand_in& s) noexcept {
   extras& e = *given_.load(relaxed);
+  e.ring_aside = e.ring_aside - 1;
   stand_in* const younger = s.younger;
   if (younger == &s) {
     e.oldest_aside = nullptr;

@@ -210,6 +210,48 @@ TEST_SUITE("section") {
     }
   }
 
+  TEST_CASE("execute_when: those withdrawn where nothing else happens are not kept for long") {
+    stage s;
+    critical_section cs;
+    std::array<bool, 3> refused{};
+    bool open = false;
+    std::size_t ran = 0;
+    int cancelled = 0;
+    const auto is_open = [&open] { return open; };
+    const auto note = [&ran] { ++ran; };
+    const auto comes_and_goes = [&] {
+      std::stop_source stop;
+      bool went = false;
+      s.start(expect<operation_cancelled>(
+          went, cs.execute_when(is_open, note, {.stop = stop.get_token()})));
+      stop.request_stop();
+      s.here.run();
+      cancelled += went ? 1 : 0;
+    };
+    for (bool& r : refused) {
+      s.start(expect<section_closed>(r, cs.execute_when(is_open, note)));
+      comes_and_goes();
+    }
+    for (int i = 0; i != 500; ++i) comes_and_goes();
+    CHECK(cancelled == 503);
+    CHECK(cs.statistics().waiters == refused.size());
+    // Each that there is, in the ring or a spare one, has a share of the counts.
+    const auto& counts = detail::section_access::core(cs).stand_ins();
+    CHECK(counts.shares.load() < 30);
+    SUBCASE("the others run as ever") {
+      open = true;
+      s.start(cs.execute(nothing));
+      CHECK(ran == refused.size());
+    }
+    SUBCASE("or are refused") {
+      s.start(cs.close());
+      CHECK(refused == std::array{true, true, true});
+      CHECK(ran == 0);
+    }
+    s.finish();
+    CHECK(cs.statistics().waiters == 0);
+  }
+
   TEST_CASE("execute_when: a section that closes refuses those whose predicate is still false") {
     stage s;
     critical_section cs;

@@ -336,7 +336,8 @@ class section_core : private job {
     atomic<stand_in*> closers{nullptr};
     statistic<std::uint64_t> refused{0};
     guarded<stand_in*> oldest_aside{nullptr};  // only the owner, as has_aside_
-    guarded<bool> asks_there{false};  // the same: posted with one of those, who may ask them
+    guarded<std::size_t> ring_aside{0};  // the same: how many are in that ring, withdrawn or not
+    guarded<bool> asks_there{false};     // the same: posted with one of those, who may ask them
   };
 
   enum trait : std::uint8_t {
@@ -407,6 +408,7 @@ class section_core : private job {
   request* next_after_asking(stand_in& s, batch& done) noexcept;
   stand_in* youngest_aside() const noexcept;
   void take_from_aside(stand_in& s) noexcept;
+  void sweep_aside() noexcept;
   void close_aside(batch& done) noexcept;
   void forget_aside() noexcept;
   bool waits_aside() const noexcept;

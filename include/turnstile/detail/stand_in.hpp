@@ -143,6 +143,8 @@ class alignas(cache_line) stand_in final : public request {
 
   // By the owner, who looks at it. False: it was withdrawn.
   [[nodiscard]] bool pin() noexcept;
+  // The same, without a pin. False: it may be by now.
+  bool is_withdrawn() const noexcept { return (word_.load(relaxed) & withdrawn) != 0; }
   // By the owner, if it was: the section needs it no more. This may be gone.
   void pass_over() noexcept { add(section_done); }
   // By the owner, pinned. True: it runs, and this may be gone. False: it is to be unpinned.
