@@ -103,7 +103,9 @@ class registry {
   /// Begins to measure how long `section` is waited for and held, or stops it. What was measured
   /// stays until the section ends. Costs nothing where it is off; may throw bad_alloc.
   static void keep_times(critical_section& section, bool on = true);
-  /// What was measured. The numbers are consistent only while nothing happens in the section.
+  /// What was measured: of each body and each guard, and of no request that ended without one. A
+  /// body's wait is told with its hold. The numbers are consistent only while nothing happens in
+  /// the section.
   static section_times times(const critical_section& section);
 
   /// Who waits for what, a line for each wait: what its chain of awaits holds, innermost first, and

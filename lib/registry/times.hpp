@@ -54,14 +54,23 @@ class times {
 
   void switch_on() noexcept { round_.fetch_add(1, relaxed); }
 
-  // Only the owner.
+  // Only the owner. A turn begins, and counts as one only if it has a body, or a guard gets it.
   void begin(std::uint64_t accepted_at, std::uint64_t now) noexcept {
-    wait_.add(between(accepted_at, now));
+    accepted_ = accepted_at;
     began_ = now;
     began_in_ = round_.load(relaxed);
   }
+  void count_wait() noexcept {
+    if (accepted_ != 0) wait_.add(between(accepted_, began_));
+    accepted_ = 0;
+  }
   void end(std::uint64_t now) noexcept {
+    count_wait();
     if (began_ != 0 && began_in_ == round_.load(relaxed)) hold_.add(between(began_, now));
+    began_ = 0;
+  }
+  void forget() noexcept {
+    accepted_ = 0;
     began_ = 0;
   }
 
@@ -73,7 +82,8 @@ class times {
   }
 
   atomic<std::uint32_t> round_{0};
-  guarded<std::uint64_t> began_{0};  // only the owner
+  guarded<std::uint64_t> accepted_{0};  // only the owner: what began, if its wait is not counted
+  guarded<std::uint64_t> began_{0};
   guarded<std::uint32_t> began_in_{0};
   histogram wait_;
   histogram hold_;

@@ -178,9 +178,17 @@ TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, bat
   const outcome what = r->start(*r);
   switch (what) {
     case outcome::suspended: return nullptr;
-    case outcome::granted: hand_back(*ends, own, done); return nullptr;
+    case outcome::granted:
+      if (timed) [[unlikely]]
+        count_wait();
+      hand_back(*ends, own, done);
+      return nullptr;
     case outcome::closed: finish_closing(done); return nullptr;
-    case outcome::entered: done.add_entered(*ends); return nullptr;
+    case outcome::entered:
+      if (timed) [[unlikely]]
+        count_wait();
+      done.add_entered(*ends);
+      return nullptr;
     case outcome::finished:
     case outcome::no_body:
       hand_back(*ends, own, done);
@@ -193,7 +201,7 @@ TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, bat
     case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
   }
   if (timed) [[unlikely]]
-    end_time();
+    end_or_forget_time(what);
   if (what == outcome::finished) {
     count_execution();
     ++here().served;

@@ -140,15 +140,30 @@ std::uint64_t section_core::accept_watched(const site& at, const resource_list& 
 }
 
 void section_core::begin_tried(const site& at, const resource_list& uses) noexcept {
-  if (const std::uint64_t now = accept_watched(at, uses); now != 0) start_time(now);
+  if (const std::uint64_t now = accept_watched(at, uses); now != 0) {
+    start_time(now);
+    count_wait();
+  }
 }
 
 void section_core::start_time(std::uint64_t accepted_at) noexcept {
   if (times* const t = measured_here()) t->begin(accepted_at, times::now());
 }
 
+// Of what began and has the section now. A body that waits may be over elsewhere by then, so its
+// wait is counted when it ends.
+void section_core::count_wait() noexcept {
+  if (times* const t = measured_here()) t->count_wait();
+}
+
 void section_core::end_time() noexcept {
   if (times* const t = measured_here()) t->end(times::now());
+}
+
+// What had no body was no hold.
+void section_core::end_or_forget_time(outcome what) noexcept {
+  if (what == outcome::finished) return end_time();
+  if (times* const t = measured_here()) t->forget();
 }
 
 std::string label_of(std::string_view name, std::uint32_t id) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <numeric>
+#include <stop_token>
 
 using namespace turnstile;
 using namespace std::chrono_literals;
@@ -119,6 +120,59 @@ TEST_SUITE("registry") {
     CHECK(t.wait.sum >= 1ms);
     CHECK(t.hold.percentile(1) >= 1ms);
     CHECK(t.wait.percentile(1) >= 1ms);
+  }
+
+  TEST_CASE("times: who is set aside waits until its body begins, whatever its predicate said") {
+    manual_executor here;
+    async_scope scope{{.executor = here}};
+    critical_section cs;
+    registry::keep_times(cs);
+    std::stop_source stop;
+    bool open = false;
+    const auto is_open = [&open] { return open; };
+    // One makes its stand-in when it is set aside, and the other one has it from the beginning.
+    scope.spawn(cs.execute_when(is_open, [] {}));
+    scope.spawn([](critical_section& s, std::stop_token t) -> task<> {
+      try {
+        co_await s.execute_when([] { return false; }, [] {}, {.stop = t});
+      } catch (const operation_cancelled&) {
+      }
+    }(cs, stop.get_token()));
+    here.run();
+    CHECK(cs.statistics().waiters == 2);
+    CHECK(registry::times(cs).wait.count == 0);
+    CHECK(registry::times(cs).hold.count == 0);
+    spend(1ms);
+    open = true;
+    stop.request_stop();
+    CHECK(cs.try_execute([] {}));
+    here.run();
+    sync_wait(scope.join());
+    const section_times t = registry::times(cs);
+    CHECK(cs.statistics().executions == 2);
+    CHECK(t.wait.count == 2);
+    CHECK(t.hold.count == 2);
+    CHECK(t.wait.sum >= 1ms);
+  }
+
+  TEST_CASE("times: a request that ends without a body counts neither as a wait nor as a hold") {
+    manual_executor here;
+    async_scope scope{{.executor = here}};
+    critical_section cs;
+    registry::keep_times(cs);
+    bool threw = false;
+    scope.spawn([](critical_section& s, bool& failed) -> task<> {
+      try {
+        co_await s.execute_when([]() -> bool { throw 1; }, [] {});
+      } catch (int) {
+        failed = true;
+      }
+    }(cs, threw));
+    here.run();
+    sync_wait(scope.join());
+    CHECK(threw);
+    CHECK(registry::times(cs).wait.count == 0);
+    CHECK(registry::times(cs).hold.count == 0);
   }
 
   TEST_CASE("times: a guard holds until it is unlocked") {

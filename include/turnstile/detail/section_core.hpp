@@ -356,6 +356,8 @@ class section_core : private job {
   static std::uint8_t traits_of(const section_options& options) noexcept;
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
+  void count_wait() noexcept;
+  void end_or_forget_time(outcome what) noexcept;
   void set(trait what, bool on, bool to_shared = false) noexcept;
   bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
   const extras* given() const noexcept { return given_.load(acquire); }  // X1
