@@ -49,7 +49,13 @@ class section_guard {
   /// The section stays owned, by nobody in particular: re-entry through it is no longer detected.
   void detach() noexcept {
     if (hold_ == nullptr) return;
-    if (hold_->is_first) section_->hold_first(detail::line_of_first(*hold_));
+    switch (hold_->came) {
+      case detail::hold_frame::way::in_line: break;
+      case detail::hold_frame::way::first:
+        section_->hold_first(detail::line_of_first(*hold_));
+        break;
+      case detail::hold_frame::way::kept: section_->hold_kept(*hold_->inside);
+    }
     detail::let_go(detail::here(), *std::exchange(hold_, nullptr));
   }
 
@@ -65,9 +71,15 @@ class section_guard {
   }
 
   TURNSTILE_INLINE static void release(detail::section_core* s, detail::hold_frame* h) noexcept {
-    if (h == nullptr || !h->is_first) [[unlikely]]
+    using way = detail::hold_frame::way;
+    if (h == nullptr || h->came == way::in_line) [[unlikely]]
       return release_in_line(s, h);
     detail::thread_state& t = detail::here();
+    if (h->came == way::kept) {
+      detail::keeper& by = *h->inside;
+      detail::let_go(t, *h);
+      return s->release_kept(by, t);
+    }
     const detail::section_core::place line = detail::line_of_first(*h);
     detail::let_go(t, *h);
     s->release_first(line, t);

@@ -26,9 +26,15 @@ struct spare_keepers {
   std::uint16_t n = 0;
   std::uint16_t made = 0;
 
+  // Not one that somebody's guard is inside of.
   keeper* take() noexcept {
     const std::lock_guard lock(guard);
-    if (n != 0) return list[--n];
+    for (std::uint16_t i = n; i-- != 0;) {
+      keeper* const k = list[i];
+      if (k->stays_inside()) continue;
+      list[i] = list[--n];
+      return k;
+    }
     return made == most_keepers ? nullptr : &keepers[made++];
   }
   void put(keeper& k) noexcept {
@@ -79,6 +85,18 @@ void keeper::forget() noexcept {
 void keeper::forget_taken() noexcept {
   section_.store(nullptr, relaxed);
   bodies_.store(ended_bodies(), release);  // K8
+}
+
+void keeper::let_out() noexcept {
+  free_word(word_.load(relaxed) / states);  // its thread begins another epoch when it is outside
+  if (this == here().keeps) forget_taken();
+}
+
+bool keeper::stays_inside() noexcept {
+  if (!is_inside()) return false;
+  if (word_.load(relaxed) % states != free) return true;  // relaxed: may_keep looks again
+  forget_taken();
+  return false;
 }
 
 section_core* keeper::give_up() noexcept {

@@ -64,6 +64,13 @@ bool ticket_word::let_go(private_side& mine) noexcept {
   return false;
 }
 
+void ticket_word::hold_kept(private_side& mine) noexcept {
+  word_.fetch_sub(kept_bit, relaxed);  // settle tells the rest
+  mine.head = (mine.head - 1) & ticket_mask;
+  mine.unaccounted.store(0, relaxed);
+  mine.known = 1;
+}
+
 void ticket_word::account(private_side& mine) noexcept {
   const std::uint32_t done = mine.unaccounted.load(relaxed);
   if (done == 0) return;

@@ -38,7 +38,7 @@ void section_core::leave_or_keep(place p) noexcept {
 bool section_core::is_coming_back() noexcept {
   if (special_.load(relaxed) != 0 || !keeping::is_on) return false;
   keeper* const k = keeper_of_this_thread();
-  if (k == nullptr || k->is_inside()) return false;
+  if (k == nullptr || k->stays_inside()) return false;
   // The line of its patience is not touched by who comes but now and then.
   const std::uint32_t turns = k->count_turns(*this, executions_.load(relaxed));
   if (turns == 0 || turns < 1u << patience_) return false;
@@ -75,6 +75,18 @@ void section_core::stop_keeping(keeper& k) noexcept {
   s->count_kept(k.executions());
   k.forget();
   if (!s->ring_.let_go(s->mine_)) s->serve_next();
+}
+
+// The queue knows it then, as if it had never been kept. Its thread need not notice.
+void section_core::hold_kept(keeper& by) noexcept {
+  count_kept(by.executions());
+  by.let_out();
+  ring_.hold_kept(mine_);
+}
+
+void section_core::release_kept_elsewhere(keeper& by) noexcept {
+  hold_kept(by);
+  release_hold();
 }
 
 // It is about something else, so who has come is served elsewhere.

@@ -105,7 +105,10 @@ int main(int argc, char** argv) {
     queued(n, sum);
   } else if (path == "blocking, kept") {
     blocking(n, sum);
-  } else if (path == "lock and unlock") {
+  } else if (path == "lock, kept") {
+    guards(n, sum);
+  } else if (path == "lock, not kept") {
+    detail::keeping::is_on = false;
     guards(n, sum);
   } else {
     is_known = false;

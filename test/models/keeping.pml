@@ -13,6 +13,7 @@
  *            others have J requests each
  *              WITHDRAW  the others may withdraw what they have published
  *              SPECIAL   somebody makes the section special
+ *              GUARD     the thread may have a request run as a guard that is let go on another thread
  *            and one ends the section
  * Checks     one owner at a time, and whoever is inside is one; each request runs once, in order, and
  *            is handed back, or was withdrawn; what the thread asks for once it may know that
@@ -47,6 +48,9 @@
  *                          for that
  *   WITHDRAW END_AT_BIT    the end waits for the bit only: the thread still passes over who was
  *                          withdrawn
+ *   GUARD OUT_AT_ONCE      the thread is outside again as soon as its guard is elsewhere
+ *   GUARD OUT_WHEN_WANTED  it is when somebody wants what the guard has
+ *   GUARD DOES_NOT_COUNT   what was kept is not counted when a guard ends that
  */
 
 #ifndef K
@@ -93,6 +97,12 @@ byte line;   /* the tickets that are published */
 byte parked; /* ticket + 1 */
 byte head;   /* private to the owner */
 
+#ifdef OUT_WHEN_WANTED
+#define guard_is_out() (word != IN(e, KEPT))
+#else
+#define guard_is_out() (word == IN(e, FREE))
+#endif
+
 /* ghost */
 byte request_of[R];
 byte owner = NOBODY;
@@ -100,6 +110,8 @@ byte ran, n_ran, withdrawn, back;
 byte last;
 byte told;    /* who may be known to be queued */
 byte must[K]; /* who was, when the thread asked */
+byte guarded; /* request + 1 whose guard has gone elsewhere, and is not let go yet */
+byte its_guard; /* who lets it go */
 bool special_over;
 bool gone;
 
@@ -442,8 +454,19 @@ inline leave(out) {
 
 proctype keeping_thread() {
   byte asked, r, n, p, v, e, seen, got, done, n_counted, shortly, known;
-  bool has, keeps, took, left, first, kept_then, knows;
+  bool has, keeps, took, left, first, kept_then, knows, is_inside;
 again:
+#ifdef GUARD
+  /* stays_inside, and what it finds */
+  if
+#ifdef OUT_AT_ONCE
+  :: is_inside -> is_inside = false; has = true; buffer!1
+#else
+  :: is_inside && guard_is_out() -> is_inside = false; forget_taken()
+#endif
+  :: true
+  fi;
+#endif
   if
   :: asked < K ->
      atomic { r = asked; asked++; must[r] = told; knows = special && special_over };
@@ -451,7 +474,7 @@ again:
      :: has -> goto inside
      :: true -> goto asks /* a body that may wait */
      fi
-  :: keeps -> give_up(); goto again
+  :: keeps && !is_inside -> give_up(); goto again
   :: asked == K -> goto ended
   fi;
 inside:
@@ -484,6 +507,13 @@ runs:
   :: true
   fi;
   atomic { body(r) };
+#ifdef GUARD
+  /* What its coroutine was told by its thread, it was told after all the thread has stored. */
+  if
+  :: n == 0 && guarded == 0 -> atomic { flush(); owner = its_guard; guarded = r + 1; is_inside = true; r = 0 }; goto again
+  :: true
+  fi;
+#endif
   shortly++;
   leave(ENDED);
   if
@@ -575,6 +605,44 @@ answered:
   goto again;
 ended:
 }
+
+#ifdef GUARD
+/* A guard that is let go elsewhere: hold_kept and release_hold. */
+proctype elsewhere() {
+  byte e, done;
+  bool left;
+end:
+  (guarded != 0);
+  mine();
+  e = word / 8;
+  atomic {
+    mine();
+#ifdef DOES_NOT_COUNT
+    executions++
+#else
+    executions = since + counted + 1
+#endif
+  };
+  atomic { word = IN(e, FREE); e = 0 };
+  done = BIT(guarded - 1);
+  atomic { mine(); kept = false };
+  atomic {
+    mine();
+    pending--;
+    left = (pending == 0);
+    if
+    :: left -> owner = NOBODY
+    :: else
+    fi
+  };
+  guarded = 0;
+  if
+  :: left -> atomic { left = false; back = back | done; done = 0 }
+  :: else -> serve()
+  fi;
+  goto end
+}
+#endif
 
 proctype other(byte id) {
   byte i, p, v, seen, got, done, n_counted;
@@ -683,6 +751,9 @@ init {
   atomic {
     run memory();
     run keeping_thread();
+#ifdef GUARD
+    its_guard = run elsewhere();
+#endif
     for (id : 0 .. P - 1) {
       run other(id)
     }

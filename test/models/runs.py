@@ -246,6 +246,11 @@ RUNS = {
         ),
         *ablations("P=2 K=2", "ONLY_FIRST_WANTS", "SECOND_TAKES"),
         *ablations("P=1 K=2 SPECIAL", "KEEP_IGNORES_SPECIAL", "SPECIAL_TAKES_NOTHING"),
+        holds("P=1 K=3 GUARD"),
+        holds("P=2 K=2 GUARD"),
+        holds("P=1 K=3 J=2 GUARD", "long"),
+        *ablations("P=1 K=3 GUARD", "OUT_AT_ONCE", "DOES_NOT_COUNT"),
+        *ablations("P=2 K=2 GUARD", "OUT_WHEN_WANTED"),
     ],
     "handshake": [
         holds("BODY B=2"),

@@ -20,6 +20,8 @@ using detail::here;
 
 namespace {
 
+section_guard lock(critical_section& cs) { return sync_wait(cs.lock()); }
+
 void ask_and_leave(ended_by_the_last& s) { s.check_and_leave(s.cs.execute_blocking(s.body())); }
 
 }  // namespace
@@ -459,5 +461,110 @@ TEST_SUITE("keeping") {
           require(in_a == 1 + tried && in_b == 2, "not everybody was served");
         },
         {.most = {3, 0}});
+  }
+
+  TEST_CASE("keeping: its thread unlocks a guard while another one asks, who ends the section") {
+    holds([] {
+      auto& s = *new ended_by_the_last(1);
+      keep(s.cs);
+      section_guard guard = lock(s.cs);
+      beside([&] { guard.unlock(); }, {[&] { ask_and_leave(s); }});
+    });
+  }
+
+  TEST_CASE(
+      "keeping: another thread unlocks its guard while a third one asks, who ends the section") {
+    holds([] {
+      auto& s = *new ended_by_the_last(1);
+      keep(s.cs);
+      section_guard guard = lock(s.cs);
+      together({[&] { guard.unlock(); }, [&] { ask_and_leave(s); }});
+    });
+  }
+
+  TEST_CASE("keeping: another thread unlocks its guard while its thread asks, and a third one") {
+    holds(
+        [] {
+          critical_section cs({.ring_capacity = 1});
+          guarded<int> n{0};
+          const auto add = [&n] { n = n + 1; };
+          client c;
+          keep(cs);
+          section_guard guard = lock(cs);
+          beside(
+              [&] {
+                c.begin(cs.execute(add));
+                c.end();
+              },
+              {[&] { guard.unlock(); }, [&] { cs.execute_blocking(add); }});
+          c.run_rest();
+          require(n == 2, "not everybody was served");
+        },
+        {.most = {1, 1}});
+  }
+
+  TEST_CASE(
+      "keeping: another thread unlocks its guard while its thread comes back to another section") {
+    holds(
+        [] {
+          critical_section a({.ring_capacity = 1});
+          critical_section b({.ring_capacity = 1});
+          keep(a);
+          ask(a);
+          section_guard guard = lock(a);
+          const std::uint64_t before = a.statistics().executions;
+          const auto come_back_to_b = [&] {
+            come_close(b);
+            ask(b);
+          };
+          beside(come_back_to_b, {[&] {
+                   guard.unlock();
+                   require(a.statistics().executions == before + 1, "it is counted wrongly");
+                 }});
+          come_back_to_b();
+          require(here().keeps->keeps_something() && !here().keeps->is_inside(),
+                  "the other one is not kept");
+          together({[&] { ask(a); }, [&] { ask(b); }});
+          require(a.statistics().executions == before + 2, "it is counted wrongly");
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE("keeping: its thread has ended when its guard is unlocked, and another one begins") {
+    holds(
+        [] {
+          critical_section a({.ring_capacity = 1});
+          critical_section b({.ring_capacity = 1});
+          guarded<int> n{0};
+          section_guard guard;
+          together({[&] {
+            keep(a);
+            guard = lock(a);
+            n = n + 1;
+          }});
+          beside(
+              [&] {
+                keep(b);
+                ask(b);
+              },
+              {[&] {
+                 n = n + 1;
+                 guard.unlock();
+               },
+               [&] { a.execute_blocking([&] { n = n + 1; }); }});
+          require(n == 3, "not everybody was served");
+        },
+        {.most = {2, 1}});
+  }
+
+  TEST_CASE(
+      "keeping: its guard is detached, and unlocked by another thread while a third one asks") {
+    holds([] {
+      auto& s = *new ended_by_the_last(1);
+      keep(s.cs);
+      section_guard guard = lock(s.cs);
+      guard.detach();
+      together({[&] { guard.unlock(); }, [&] { ask_and_leave(s); }});
+    });
   }
 }

@@ -1183,6 +1183,7 @@ STAYS_AWAY = ("keeping: its thread stays away*", "keeping: its thread and anothe
 GIVEN_UP = ("keeping: it is given up*", "keeping: a thread that begins*", "keeping:*")
 JUST_KEPT = ("keeping: *just when*", "keeping:*")
 WANTED = ("keeping: its times*", "keeping:*")
+ITS_GUARD = ("keeping: another thread unlocks*", "keeping: its thread has ended when*", "keeping:*")
 
 rule = rules_of("include/turnstile/detail/keeper.hpp", KEPT)
 OUT, FENCE, LOOK = ("bodies_.store(now + inside, release);  // K5\n    ",
@@ -1224,6 +1225,13 @@ rule("what ran is not the section's any more when its thread looks",
      "section_.store(nullptr, relaxed);\n  bodies_.store(ended_bodies(), release);",
      "section_.store(nullptr, relaxed);\n  counts_.store(nullptr, relaxed);\n"
      "  bodies_.store(ended_bodies(), release);", COUNTED[:1], reason=NO_SWITCH)
+rule("its thread is outside while a guard is inside elsewhere",
+     "if (word_.load(relaxed) % states != free) return true;", ";", ITS_GUARD)
+rule("a new thread's keeper is one that a guard is inside of", "if (k->stays_inside()) continue;",
+     ";", ("keeping: its thread has ended when*", "keeping:*"))
+LET_OUT = ("free_word(word_.load(relaxed) / states);  // its thread begins another epoch when it is outside\n  ",
+           "if (this == here().keeps) forget_taken();")
+rule("a guard that owns it now still keeps it", "".join(LET_OUT), LET_OUT[1], ITS_GUARD)
 rule("what is wanted while it is given up is nobody's",
      "change(epoch, kept, given) || change(epoch, wanted, given)", "change(epoch, kept, given)",
      GIVEN_UP, reason="who wants it is on the way, and takes it: only later")
@@ -1238,8 +1246,15 @@ rule("the end looks whether somebody is inside of what is over",
      reason="who gives it up is not inside then: only a system call more")
 
 rule = rules_of("lib/strand/keeping.cpp", KEPT)
-rule("inside of one section another one is kept", "k == nullptr || k->is_inside()", "k == nullptr",
+rule("inside of one section another one is kept", "k == nullptr || k->stays_inside()", "k == nullptr",
      ("keeping: within*", "keeping:*"))
+rule("its thread never notices that its guard is gone", "k == nullptr || k->stays_inside()",
+     "k == nullptr || k->is_inside()", ITS_GUARD)
+INSIDE = "count_kept(by.executions());\n  by.let_out();"
+rule("a guard does not count what was kept", INSIDE, "by.let_out();", ITS_GUARD)
+rule("a guard counts when its thread may keep another one", INSIDE,
+     "by.let_out();\ncount_kept(by.executions());", ITS_GUARD)
+rule("what a guard owns now still says that it is kept", "ring_.hold_kept(mine_);", ";", ITS_GUARD)
 rule("what is kept already is not given up", "give_up_kept();\n    return false;", "return true;",
      GIVEN_UP)
 NUMBER = "kept_by_.store(k.number(), relaxed);\n  "
@@ -1322,6 +1337,7 @@ rule("who comes second takes it as if it were the first", "section_ring::is_firs
      "section_ring::found_kept(p)", STAYS_AWAY)
 rule("who finds its own wanted goes on as if it were kept", "stop_keeping(k);\n    return false;",
      "return false;")
+rule("another thread unlocks a guard as if it were its own", "&by != t.keeps", "false", ITS_GUARD)
 rule("who leaves its own, which is wanted, leaves it to nobody",
      "if (!k.leave(then)) [[unlikely]]\n      stop_keeping(k);", "static_cast<void>(k.leave(then));")
 
@@ -1333,6 +1349,8 @@ rule("who lets go does not say so", "word_.fetch_sub(kept_bit | 1, release)",
      "word_.fetch_sub(1, release)", STAYS_AWAY)
 rule("who keeps it does not renew head", "mine.head = (ticket_of(p) + 1) & ticket_mask;", "",
      STAYS_AWAY)
+rule("a guard that owns it now does not say so", "word_.fetch_sub(kept_bit, relaxed);", ";", ITS_GUARD)
+rule("a guard that owns it now is behind itself", "mine.head = (mine.head - 1) & ticket_mask;", "", ITS_GUARD)
 LET_GO = """const auto left = static_cast<std::uint32_t>((was & pending_mask) - 1);
   if (left == 0) return true;  // the last touch
   mine.known = left;

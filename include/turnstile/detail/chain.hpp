@@ -53,6 +53,7 @@
 
 namespace turnstile::detail {
 
+class keeper;
 class scope_members;
 class section_core;
 struct held_step;
@@ -134,9 +135,15 @@ struct hold_counts {
 
 struct alignas(16) hold_frame : recycled, hold_counts, chain_frame {
   site place;
-  // What arrive gave its guard, if that came first and nothing else knows who owns the section.
+  // How its guard came by the section, which is how it leaves it.
+  enum class way : std::uint8_t {
+    in_line,  // the queue knows that it is held
+    first,    // nothing else knows who owns it: arrive gave `line`
+    kept      // the thread of `inside` kept it, and is inside
+  };
+  way came = way::in_line;
   std::uint64_t line = 0;
-  bool is_first = false;
+  keeper* inside = nullptr;
   std::string name;       // the section's, and so are these:
   std::string container;  // it may end as soon as the guard is let go
   std::uint32_t number = 0;

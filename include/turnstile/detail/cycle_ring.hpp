@@ -49,6 +49,7 @@ class cycle_ring {
   TURNSTILE_INLINE bool leave(place p, private_side& mine) noexcept { return word_.leave(p, mine); }
   bool keep(place p, private_side& mine) noexcept { return word_.keep(p, mine); }
   bool let_go(private_side& mine) noexcept { return word_.let_go(mine); }
+  void hold_kept(private_side& mine) noexcept { word_.hold_kept(mine); }
   static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
   static bool is_first_at_kept(place p) noexcept { return ticket_word::is_first_at_kept(p); }
   bool is_kept() const noexcept { return word_.is_kept(); }

@@ -28,7 +28,7 @@ TURNSTILE_INLINE hold_frame* make_hold(thread_state& t, const section_core& s, c
 template <class Place>
 TURNSTILE_INLINE void note_first(hold_frame& h, Place line) noexcept {
   if constexpr (!std::is_empty_v<Place>) h.line = line;  // not every queue gives one
-  h.is_first = true;
+  h.came = hold_frame::way::first;
 }
 template <class Place = section_core::place>
 TURNSTILE_INLINE Place line_of_first(const hold_frame& h) noexcept {
@@ -37,6 +37,12 @@ TURNSTILE_INLINE Place line_of_first(const hold_frame& h) noexcept {
   } else {
     return h.line;
   }
+}
+
+// Its guard has entered what the thread of `k` keeps.
+TURNSTILE_INLINE void note_kept(hold_frame& h, keeper& k) noexcept {
+  h.inside = &k;
+  h.came = hold_frame::way::kept;
 }
 
 // On top of the calling chain.

@@ -83,6 +83,7 @@ class inbox_ring {
   }
   static bool keep(place, private_side&) noexcept { return false; }
   static bool let_go(private_side&) noexcept { return false; }
+  static void hold_kept(private_side&) noexcept {}
   static bool found_kept(place) noexcept { return false; }
   static bool is_first_at_kept(place) noexcept { return false; }
   static bool is_kept() noexcept { return false; }

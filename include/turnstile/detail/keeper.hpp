@@ -13,6 +13,9 @@
 //                                                          or ends it, or by its thread
 //               (e, taken)  --count-------> (e, free)      by who took it, with what the number
 //                                                          says counted
+//               (e, kept)   --let-out-----> (e, free)      by a guard that is inside, wanted or not,
+//                                                          where it is unlocked elsewhere than on
+//                                                          its thread, or detached
 //               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
 //               (e, kept)   --forget------> (e, free)      by its thread, which is inside and could
 //                                                          not keep it
@@ -23,6 +26,12 @@
 //                      while it is inside. Written by its thread alone. So the same store that says
 //                      that nobody is inside any more counts the execution, and a body of the
 //                      thread's turn.
+//
+//           A guard is inside as a body is, until it is unlocked, whatever its thread does
+//           meanwhile. Unlocked on another thread it takes the section away, and is an owner as any
+//           other one then; its thread finds that out when it next might keep something (free, and
+//           inside all the same), and is outside from then on. Until then nobody can take what the
+//           guard has, so one store does.
 //
 //           Whoever makes `taken` or `given` owns the section. In the section, kept_by says whose
 //           it is, and a bit of the ticket word says that: what arrives sees it. Who comes first
@@ -58,8 +67,9 @@
 //           K6  since.store(release) in keep, bodies.store(release) in leave ->
 //               since.load(acquire), bodies.load(acquire) in executions_of: who sees either of a
 //               later keeping sees that another section is counted, or since
-//           K7  word.store(free, release) in counted -> word.load(acquire) in may_keep: nothing
-//               else is counted here before who has taken the section has read, and added, what was
+//           K7  word.store(free, release) in counted and let_out -> word.load(acquire) in may_keep:
+//               nothing else is counted here before who has taken the section has read, and added,
+//               what was
 //           K8  word.store(free) in forget, bodies.store(even, release) in forget_taken ->
 //               bodies.load(acquire), word CAS in revoke: who sees that its thread is not inside
 //               any more finds the word free, and takes nothing
@@ -84,6 +94,9 @@
 //           nothing.
 //           Who is inside when it forgets the section (it found it wanted, or could not keep it)
 //           says that it is not any more when the word is free: before, who wants it would take it.
+//           A guard is inside for as long as it likes, and goes where it likes. So the keeper of a
+//           thread that has ended is no other thread's before it is out, and what is counted here
+//           was written before the guard went elsewhere.
 //           Whoever has published may be gone as well: revoke touches the keeper only, until it
 //           owns the section.
 //           A thread that gives a section up has no request in it, so nothing else keeps the
@@ -161,6 +174,8 @@ class alignas(cache_line) keeper {
   // The section, if it was wanted and the caller is its owner now, who counts and forgets. Null: it
   // was taken.
   section_core* take_back() noexcept;
+  // False: nobody is inside, or a guard was, which has been let go elsewhere since.
+  bool stays_inside() noexcept;
   // It is not kept any more. By its owner, or who could not keep it.
   void forget() noexcept;
   // The same where it was taken: who did that frees the word.
@@ -182,6 +197,9 @@ class alignas(cache_line) keeper {
   };
   // What is wanted.
   static revoked revoke(sight& seen) noexcept;
+  // By a guard that is inside, on any thread, when it has counted: the section is not kept any
+  // more, and the guard owns it.
+  void let_out() noexcept;
   // By who has taken it: seen.executions is what the section says now.
   static void counted(const sight& taken) noexcept;
   // Its thread is still letting a section go: this one, if it was kept here until just now.

@@ -28,16 +28,27 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     thread_state& t = here();
     section_core& section = *section_;  // kept in a register
     must_be_fresh();
-    if (is_in_chain(t.chain) || asks_ != 0 || section.special()) [[unlikely]]
+    hold_ = make_hold(t, section, at_);  // before anything is entered or asked for: this may fail
+    if (is_in_chain(t.chain) || asks_ != 0) [[unlikely]]
+      return has_come_slowly();
+    if constexpr (section_ring::can_be_kept) {
+      keeper& k = *t.keeps;
+      std::uint64_t now = 0;
+      if (k.has(section, now) && section.enter_kept(k, now)) [[likely]] {
+        phase_ = phase::awaited;
+        note_kept(*hold_, k);
+        return goes_on(t, t.turn_has_ended(now));
+      }
+    }
+    section.prefetch();
+    if (section.special()) [[unlikely]]
       return has_come_slowly();
     phase_ = phase::awaited;
-    hold_ = make_hold(t, section, at_);  // before the request is made: this may fail
-    section.prefetch();
     section_core::place line;
     const arrival arrived = section.arrive(line);
     if (arrived == arrival::owner && !section.is_lost()) [[likely]] {
       note_first(*hold_, line);
-      return goes_on(t);
+      return goes_on(t, t.turn_has_ended());
     }
     if (arrived == arrival::closed) refuse();
     arrived_ = arrived;
@@ -48,7 +59,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   template <class P>
   bool await_suspend(std::coroutine_handle<P> h) {
     if (phase_ == phase::served) return give_turn(h);
-    hold_->is_first = false;
+    hold_->came = hold_frame::way::in_line;
     request* const own = must_hop() ? nullptr : this;
     suspend_as(h, &grant, true);
     switch (wait_in_line(own, false)) {
@@ -72,7 +83,6 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   TURNSTILE_COLD bool has_come_slowly() {
     thread_state& t = here();
     begin();
-    hold_ = make_hold(t, *section_, at_);
     claim_uses();
     arrive();
     if (arrived_ != arrival::owner || must_hop()) return false;
@@ -80,11 +90,11 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     keep_uses();
     if (withdraws()) end_withdrawal();
     note_first(*hold_, line_);
-    return goes_on(t);
+    return goes_on(t, t.turn_has_ended());
   }
   // The section is owned.
-  TURNSTILE_INLINE bool goes_on(const thread_state& t) noexcept {
-    if (!begins_anew(t)) [[likely]]
+  TURNSTILE_INLINE bool goes_on(const thread_state& t, bool turn_ended) noexcept {
+    if (!begins_anew(t, turn_ended)) [[likely]]
       return true;
     phase_ = phase::served;
     return false;
@@ -93,14 +103,15 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
   // The coroutine goes on by a resumption. A guard belongs to what its thread is doing for the
   // library, and where that is nothing, to everything that thread will ever do: nobody hears when a
   // coroutine of another library suspends. A resumption gives the thread its chain back then.
-  static bool begins_anew(const thread_state& t) noexcept {
-    return turn_is_over(t.turn_has_ended()) || t.bounce == nullptr;
+  static bool begins_anew(const thread_state& t, bool turn_ended) noexcept {
+    return turn_is_over(turn_ended) || t.bounce == nullptr;
   }
 
   template <class P>
   bool own_here(std::coroutine_handle<P> h) noexcept {
     give_up_waiting();
-    return begins_anew(here()) && give_turn(h);
+    const thread_state& t = here();
+    return begins_anew(t, t.turn_has_ended()) && give_turn(h);
   }
 
   TURNSTILE_INLINE section_guard own() noexcept {

@@ -275,15 +275,21 @@ class section_core : private job {
 
   void body_finished(request& r) noexcept;
   void release_hold() noexcept;
+  // By a guard that is inside of what the thread of `by` keeps.
+  TURNSTILE_INLINE void release_kept(keeper& by, thread_state& t) noexcept {
+    if (&by != t.keeps) [[unlikely]]
+      return release_kept_elsewhere(by);
+    leave_kept(by, by.ended_bodies() + keeper::one_body);
+  }
+  // The same: from now on the queue knows that it is held.
+  void hold_kept(keeper& by) noexcept;
   // By a guard that came first, without hold_first.
   TURNSTILE_INLINE void release_first(place p, thread_state& t) noexcept {
     if (special_.load(relaxed) != 0 || has_aside_ || has_tail_) [[unlikely]] {
       hold_first(p);
       return release_special_hold();
     }
-    count_execution(t);
-    if (!ring_.leave(p, mine_)) [[unlikely]]
-      serve_next();
+    leave(p, t);
   }
   // The same in two halves, for who holds several sections. What comes next, and nothing if the
   // section was left; it is owed a serve_on or pass_to_executor.
@@ -377,6 +383,7 @@ class section_core : private job {
   void serve_next() noexcept;
   bool hand_over(request& r) noexcept;
   void release_special_hold() noexcept;
+  void release_kept_elsewhere(keeper& by) noexcept;
   void leave_slowly(place p, bool on_held = rests_on_held()) noexcept;
   void leave_or_keep(place p) noexcept;
   bool is_coming_back() noexcept;

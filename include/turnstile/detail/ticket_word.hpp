@@ -16,6 +16,7 @@
 //           (t, -, n) --close------> (t+1, C, n+1)  like arrive, and nobody after it gets in
 //           (t, -, 1) --keep-------> (t, K, 1)      by the owner instead of account, if nobody has come since
 //           (t, K, n) --let_go-----> (t, -, n-1)    by whoever has taken it; n = 1: as account
+//           (t, K, n) --hold_kept--> (t, -, n)      the same, by who goes on to hold it
 //
 //           Private to the owner (the thread between winning and leaving the section): head, the
 //           ticket whose turn it is; unaccounted and known, what it has not told the word yet.
@@ -98,6 +99,8 @@ class ticket_word {
   bool keep(place p, private_side& mine) noexcept;
   // What it was kept for is over: as leave, by whoever owns it now.
   bool let_go(private_side& mine) noexcept;
+  // The same by who is inside, and stays there: as after begin.
+  void hold_kept(private_side& mine) noexcept;
   static bool found_kept(place p) noexcept { return (p & kept_bit) != 0; }
   static bool is_first_at_kept(place p) noexcept {
     return (p & (kept_bit | pending_mask)) == (kept_bit | 1);
