@@ -20,6 +20,7 @@
 #include <deque>
 #include <doctest/doctest.h>
 #include <latch>
+#include <numeric>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -237,6 +238,55 @@ TEST_SUITE("stress") {
       for (const asker& a : askers) asked += a.asked();
       all.check(asked);
     }
+  }
+
+  TEST_CASE("keeping: guards of kept sections, unlocked here and there") {
+    const support::endless_optimism kept_each_time;
+    const int bursts = stress::times_scale(stress::sanitized ? 40 : 400);
+    constexpr int threads = 2;
+    constexpr std::size_t coroutines = 4;
+    constexpr std::size_t n = threads + coroutines;
+    places all(n);
+    std::array<std::uint64_t, n> asked{};
+    std::atomic<std::uint64_t> unlocked_elsewhere{0};
+    {
+      thread_pool elsewhere(1);
+      thread_pool pool(2);
+      async_scope scope{{.executor = pool}};
+      const auto unlock = [&](section_guard& g) -> task<> {
+        g.unlock();
+        unlocked_elsewhere.fetch_add(1, std::memory_order_relaxed);
+        co_return;
+      };
+      const auto live = [&](std::size_t who) -> task<> {
+        dice d(static_cast<std::uint32_t>(300 + who));
+        for (int i = 0; i != bursts; ++i) {
+          place& p = all[d.below(n_places)];
+          for (unsigned left = 1 + d.below(200); left != 0; --left) {
+            section_guard g = co_await p.cs.lock();
+            p.visit(who, ++asked[who]);
+            if (d.one_in(100)) co_await schedule_on(elsewhere, unlock(g));
+          }
+          all.note(kept_here(p.cs));
+          do_something_else(d);
+        }
+      };
+      for (std::size_t i = 0; i != coroutines; ++i) scope.spawn(live(threads + i));
+      stress::together(threads, [&](int t) {
+        const auto who = static_cast<std::size_t>(t);
+        dice d(static_cast<std::uint32_t>(310 + who));
+        for (int i = 0; i != bursts; ++i) {
+          place& p = all[d.below(n_places)];
+          for (unsigned left = 1 + d.below(50); left != 0; --left) {
+            p.cs.execute_blocking([&] { p.visit(who, ++asked[who]); });
+          }
+          do_something_else(d);
+        }
+      });
+      sync_wait(scope.join());
+    }
+    CHECK(unlocked_elsewhere.load() != 0);
+    all.check(std::accumulate(asked.begin(), asked.end(), std::uint64_t{0}));
   }
 
   TEST_CASE("keeping: threads that end while they keep a section, and others that begin") {
