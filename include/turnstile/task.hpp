@@ -42,12 +42,12 @@ class task_promise_base : public coroutine_promise {
     template <class P>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
       task_promise_base& p = h.promise();
-      p.finish();
       suspending now{h, static_cast<chain_promise*>(&p)};
+      p.finish(now.is_known());
       now.begin_end();
       const std::coroutine_handle<> next = p.who_goes_on();
       if (!next) return std::noop_coroutine();  // the frame may be gone
-      now.begin();
+      if (now.is_known()) now.begin();  // else whoever has resumed it goes on in what it was
       return p.go_to(h, next);
     }
     void await_resume() const noexcept {}

@@ -210,6 +210,22 @@ steps guarded(critical_section& cs) {
       support::at_home
 
 TEST_SUITE("path") {
+  TEST_CASE("any coroutine: re-entry is found in one that a task awaits which has resumed others") {
+    own_loop home;
+    critical_section cs;
+    gate g;
+    bool refused = false;
+    const auto leaf = [&]() -> task<> { co_await g; };
+    const auto waits = [&]() -> task<> { co_await leaf(); };
+    const auto holds = [&]() -> task<> {
+      const section_guard guard = co_await cs.lock();
+      g.open();
+      refused = co_await ask_again<support::as_it_is>(home, cs);
+    };
+    sync_wait(when_all(waits(), holds()));
+    CHECK(refused);
+  }
+
   TEST_CASE_TEMPLATE("any coroutine: may await everything", How, EVERY_KIND) {
     own_loop home;
     world w;

@@ -45,6 +45,15 @@ struct resumed_by_itself {
   void await_resume() const noexcept {}
 };
 
+// Resumes whoever waits when it rings, and is silent again.
+struct bell {
+  std::coroutine_handle<> waiting;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) noexcept { waiting = h; }
+  void await_resume() const noexcept {}
+  void ring() { std::exchange(waiting, nullptr).resume(); }
+};
+
 // Lets its exception out of whatever resumed it.
 struct throws_out {
   struct promise_type {
@@ -284,6 +293,41 @@ TEST_SUITE("resume") {
   TEST_CASE("task: 100,000 nested awaits do not grow the stack") {
     stack_meter m;
     CHECK(sync_wait(depth(100000, m)) == 100000);
+    CHECK(m.used() < shallow);
+  }
+
+  TEST_CASE("task: to resume others in its own code again and again does not grow the stack") {
+    constexpr int times = 20000;
+    bell b;
+    stack_meter m;
+    const auto once = [&]() -> task<> { co_await b; };
+    const auto hears = [&]() -> task<> {
+      for (int i = 0; i != times; ++i) co_await once();
+    };
+    const auto looks = [&]() -> task<> {
+      m.look();
+      co_return;
+    };
+    critical_section cs;
+    SUBCASE("of a task") {
+      const auto rings = [&]() -> task<> {
+        for (int i = 0; i != times; ++i) {
+          b.ring();
+          co_await looks();
+        }
+      };
+      sync_wait(when_all(hears(), rings()));
+    }
+    SUBCASE("of a body") {
+      const auto ring = [&] { b.ring(); };
+      const auto rings = [&]() -> task<> {
+        for (int i = 0; i != times; ++i) {
+          co_await cs.execute(ring);
+          co_await looks();
+        }
+      };
+      sync_wait(when_all(hears(), rings()));
+    }
     CHECK(m.used() < shallow);
   }
 

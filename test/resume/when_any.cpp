@@ -121,6 +121,21 @@ TEST_SUITE("resume") {
     CHECK_THROWS_AS(static_cast<void>(when_any(std::vector<task<int>>{})), std::invalid_argument);
   }
 
+  TEST_CASE("when_any: one that resumes another one in place is asked to stop when that ends") {
+    gate g;
+    endless work;
+    bool can_be_stopped = false;
+    const auto opens = [&]() -> task<int> {
+      g.open();
+      can_be_stopped = (co_await current_stop_token()).stop_possible();
+      co_return co_await join(work.scope);
+    };
+    const any_result<std::variant<int, int>> first =
+        sync_wait(when_any(wait_then_give(g, 1), opens()));
+    CHECK(first.index == 0);
+    CHECK(can_be_stopped);
+  }
+
   TEST_CASE("when_any: starts all of them, and resumes when all have ended") {
     gate first;
     gate second;

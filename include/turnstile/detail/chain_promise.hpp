@@ -52,9 +52,10 @@ class chain_promise {
     if (!alone_) outer_ = std::exchange(here().chain, outer_);
   }
 
-  // It ends here. What it still holds can be had from take_left.
-  void finish() noexcept {
-    chain_frame* const mine = std::exchange(here().chain, left_to_others());
+  // It ends here; `known`: it was resumed by the library. What it still holds can be had from
+  // take_left.
+  void finish(bool known = true) noexcept {
+    chain_frame* const mine = std::exchange(here().chain, left_to_others(known));
     if (mine == base_) [[likely]] {
       drop(mine);
     } else {
@@ -78,10 +79,12 @@ class chain_promise {
  private:
   // What the thread had. The library resumes a coroutine with nothing on the thread but its own
   // chain; that ends with it, and who awaits it may be somebody else's coroutine, which takes what
-  // it finds: the chain that this one started on, which is the awaiter's.
-  chain_frame* left_to_others() noexcept {
+  // it finds: the chain that this one started on, which is the awaiter's. Whoever else has resumed
+  // it goes on with what the thread had, which may look like this one's own: children of one
+  // when_any begin on the same frame.
+  chain_frame* left_to_others(bool known) noexcept {
     chain_frame* const outer = std::exchange(outer_, nullptr);
-    if (!alone_ || outer == base_) return outer;
+    if (!alone_ || !known || outer == base_) return outer;
     drop(outer);
     return share(base_);
   }
