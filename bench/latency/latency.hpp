@@ -9,6 +9,7 @@
 #include "think/think.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -21,6 +22,7 @@ template <client Client>
 class alignas(64) timed : public Client {
  public:
   static constexpr bool shares_matter = false;  // its percentiles say more
+  static constexpr bool reports = true;
 
   timed(typename Client::shared_state& shared, std::size_t index, std::size_t turns)
       : Client(shared, index, turns), samples_(turns) {}
@@ -36,7 +38,9 @@ class alignas(64) timed : public Client {
     Client::completed();
   }
 
-  static void report(benchmark::State& state, const std::vector<timed>& clients) {
+  // Also of those that are made of it.
+  template <std::derived_from<timed> C>
+  static void report(benchmark::State& state, const std::vector<C>& clients) {
     std::vector<std::uint32_t> all;
     for (const timed& c : clients) all.insert(all.end(), c.samples_.begin(), c.samples_.end());
     const percentiles p = percentiles_of(all);

@@ -5,6 +5,9 @@ import dataclasses
 from .results import RINGS, ring_of
 
 
+NOT_ASKED = "not measured"  # the case has not run
+NO_NUMBER = "no number, not met"  # it has, and did not count this, or what it is compared with did not run
+
 _FORMS = {"at least": "{:.1%}", "index": "{:.4f}", "us": "{:,.0f} us", "bytes": "{:,.0f} bytes"}
 
 
@@ -38,6 +41,10 @@ class Goal:
             return results.against_mutex(case, self.counter)
         return results.range(case, self.counter)
 
+    def is_asked(self, results, contender):
+        """Its case has run, whatever that counted."""
+        return results.find(self.question, contender + self.way, **self.letters) is not None
+
     def met(self, value):
         """By the median of the rounds."""
         median = value.median
@@ -54,9 +61,10 @@ class Goal:
             return f"at most {self.bound:,.0f} bytes"
         return f"at most {self.bound:.2f} x"
 
-    def value_text(self, value):
+    def text(self, results, contender):
+        value = self.value(results, contender)
         if value is None:
-            return "not measured"
+            return NO_NUMBER if self.is_asked(results, contender) else NOT_ASKED
         median, low, high = (_FORMS.get(self.measure, "{:.3f} x").format(number)
                              for number in (value.median, value.low, value.high))
         span = f" ({low.split()[0]} to {high.split()[0]})" if low != high else ""
@@ -158,7 +166,6 @@ def table(results):
     rings = [ring for ring in RINGS if ring in measured]
     rows = []
     for goal in GOALS:
-        values = [goal.value(results, ring) for ring in rings]
-        if any(value is not None for value in values):
-            rows.append([goal.what, goal.bound_text(), *map(goal.value_text, values)])
+        if any(goal.is_asked(results, ring) for ring in rings):
+            rows.append([goal.what, goal.bound_text(), *(goal.text(results, ring) for ring in rings)])
     return ["goal", "bound", *rings], rows

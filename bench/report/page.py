@@ -116,7 +116,7 @@ def _goals_met(header, rows):
     """How many, for each ring."""
     said = []
     for column, ring in enumerate(header[2:], start=2):
-        measured = [row[column] for row in rows if row[column] != "not measured"]
+        measured = [row[column] for row in rows if row[column] != goals.NOT_ASKED]
         met = sum(not text.endswith("not met") for text in measured)
         said.append(f"{ring} meets {met} of {len(measured)}")
     return f"Goals: {', '.join(said)}."

@@ -89,6 +89,10 @@ void report_kind(benchmark::State& state, const shape& s) {
 template <class Client>
 concept shares_matter = Client::shares_matter;
 
+// Clients that have more to say than how long it took.
+template <class Client>
+concept reports = Client::reports;
+
 // Whose shares are counted then: its own, or those of a client that does the same and takes no
 // times.
 template <class Client>
@@ -118,9 +122,7 @@ void measure(benchmark::State& state, const shape& s) {
     auto round = one_round<Contender, Client>(contender, s, turns);
     if (!right || !round.right) return refuse(state, "wrong answer: an update was lost");
     report_time(state, round.took, s.clients * turns);
-    if constexpr (requires { Client::report(state, round.clients); }) {
-      Client::report(state, round.clients);
-    }
+    if constexpr (reports<Client>) Client::report(state, round.clients);
     if constexpr (shares_matter<Client>) {
       if (s.clients > 1 && measures_shares()) {
         using sharing = typename client_to_share<Client>::type;

@@ -322,6 +322,17 @@ class Field(unittest.TestCase):
         said = {what: value for what, _, value in goals.table(results)[1]}
         self.assertEqual(said["counter, 2 coroutines on 4 threads, time of std::mutex"], "0.100 x met")
 
+    def test_a_goal_whose_case_has_run_without_its_number_is_not_met(self):
+        results = Results()
+        results.add("bench_turnstile", 0, [
+            measured("oversubscribed/turnstile/T:2/N:64/S:1/B:1000steps/W:1000steps", 10, against=64.0)])
+        header, rows = goals.table(results)
+        said = {what: value for what, _, value in rows}
+        self.assertEqual({value for what, value in said.items() if "p99.9" in what or "max" in what},
+                         {goals.NO_NUMBER})
+        self.assertNotIn("uncontended, time of std::mutex", said)
+        self.assertIn(f"turnstile meets 1 of {len(rows)}", page._goals_met(header, rows))
+
     def test_no_reason_is_said_to_be_none(self):
         (lead,) = field.leads(self.of_times(nobody_knows=0.5))
         self.assertEqual(lead.row()[-1], reasons.UNKNOWN)
