@@ -15,7 +15,8 @@ namespace turnstile {
 ///
 /// Threads    members are called by one thread at a time; a suspended await does not count
 /// Memory     whatever finds it ready, or resumes after awaiting it, sees what the body wrote
-/// Progress   wait-free; in a chain that holds sections, awaiting takes the lock of the wait graph
+/// Progress   wait-free; awaiting takes the lock of the wait graph in a chain that holds sections,
+///            and that of the stop state where something around can be stopped
 /// Resumes    on the executor the awaiting coroutine was running on; without one, where the body
 ///            ended, or on thread_pool::shared() if the wait was stopped
 /// Throws     what the body throws, or what refused the request; deadlock_error if the wait would

@@ -118,7 +118,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] all_in {
 ///
 /// Threads    awaited once, on any thread; the children may end on any
 /// Memory     the awaiter sees what all of them wrote
-/// Progress   does not block a thread
+/// Progress   does not block a thread. One inside another, again and again, needs stack for each
+///            unless it is the last child
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
 /// Throws     the error that happened first, after all have ended; operation_cancelled only if

@@ -162,8 +162,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 ///            for references
 /// Threads    awaited once, on any thread; the children may end on any
 /// Memory     the awaiter sees what all of them wrote
-/// Progress   does not block a thread. Deep nesting needs stack where a stop is requested: see
-///            timeout.hpp
+/// Progress   does not block a thread. One inside another, again and again, needs stack for each
+///            unless it is the last child, and where a stop is requested: see timeout.hpp
 /// Runs on    each until it first suspends on the awaiting thread, then wherever it is resumed
 /// Resumes    where the last one ended
 /// Throws     the error of the one that decides; operation_cancelled if all were cancelled

@@ -61,6 +61,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
         first_(*this),
         once_(std::move(other.once_)) {}
 
+  ~schedule_awaiter() {
+    if (is_away_) this->stay();  // destroyed while what it runs waits
+  }
+
   bool await_ready() noexcept {
     once_.begin();
     return false;
@@ -69,6 +73,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   void await_suspend(std::coroutine_handle<P> h) {
     root_ = detail::make_branch<A>(std::forward<A>(a_));
     this->suspend(h);
+    is_away_ = true;
     root_.prepare(*this, share(this->chain_));
     once_.note_waiting();
     to_.post(first_);  // this may be gone
@@ -83,6 +88,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   static std::coroutine_handle<> ended_here(branch_end& self) noexcept {
     auto& s = static_cast<schedule_awaiter&>(self);
     s.once_.note_waiting();
+    s.is_away_ = false;
     detail::resume_at_home(s);
     return {};
   }
@@ -92,6 +98,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] schedule_awaiter
   first_step first_;
   branch<value> root_;
   for_once<"schedule_on", "is in a queue"> once_;
+  bool is_away_ = false;  // suspended, and not on its way back
 };
 
 }  // namespace detail

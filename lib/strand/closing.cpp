@@ -47,7 +47,7 @@ void section_core::publish_closing(place p) noexcept {
   request& r = *given_.load(relaxed)->closing.load(relaxed);
   if (publish_in_ring(r, p, true) != after_publish::take_over) return;
   if (request* const next = next_awaited()) {
-    batch done;
+    batch done(rests_on_held());
     go_on(next, done);
   }
 }

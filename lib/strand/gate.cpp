@@ -30,7 +30,28 @@ bool gate::enter_or_wait(stand_in& s) noexcept {
   }
   s.stands = stand_in::position::outside;
   outside_.push(s);
+  n_outside_ = n_outside_ + 1;
+  if (n_outside_ > sweep_above_) sweep();
   return false;
+}
+
+// Under the lock. Those withdrawn go also where nobody is let in for long; each sweep goes through
+// twice as many as were left by the one before, and some.
+void gate::sweep() noexcept {
+  fifo<stand_in, &stand_in::younger> left;
+  std::size_t n = 0;
+  while (!outside_.empty()) {
+    stand_in& s = *outside_.pop();
+    if (s.is_withdrawn()) {
+      s.pass_over();
+    } else {
+      left.push(s);
+      n = n + 1;
+    }
+  }
+  outside_ = left;
+  n_outside_ = n;
+  sweep_above_ = 2 * n + spared_outside;
 }
 
 void gate::leave() noexcept {
@@ -86,6 +107,7 @@ stand_in* gate::first_to_refuse(bool& left) noexcept {
 stand_in* gate::take_next() noexcept {
   while (!outside_.empty() && has_room()) {
     stand_in& s = *outside_.pop();
+    n_outside_ = n_outside_ - 1;
     if (s.pin()) {
       s.stands = stand_in::position::line;
       inside_ = inside_ + 1;

@@ -67,6 +67,9 @@ class gate {
   }
   bool is_free() const noexcept { return has_room() && outside_.empty() && !is_letting_in_; }
   stand_in* take_next() noexcept;
+  void sweep() noexcept;
+
+  static constexpr std::size_t spared_outside = 8;
 
   const std::size_t most_;
   const bool may_wait_;
@@ -77,6 +80,8 @@ class gate {
   guarded<bool> is_closed_{false};  // all that come are refused in the end
   guarded<bool> closes_{false};     // when that is over
   fifo<stand_in, &stand_in::younger> outside_;
+  guarded<std::size_t> n_outside_{0};  // in there, withdrawn or not
+  guarded<std::size_t> sweep_above_{spared_outside};
 };
 
 }  // namespace turnstile::detail

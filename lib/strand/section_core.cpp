@@ -184,11 +184,7 @@ TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, bat
       hand_back(*ends, own, done);
       return nullptr;
     case outcome::closed: finish_closing(done); return nullptr;
-    case outcome::entered:
-      if (timed) [[unlikely]]
-        count_wait();
-      done.add_entered(*ends);
-      return nullptr;
+    case outcome::entered: done.add_entered(*ends); return nullptr;
     case outcome::finished:
     case outcome::no_body:
       hand_back(*ends, own, done);
@@ -201,7 +197,7 @@ TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, bat
     case outcome::withdrawn: done.add_pinned(stand_in::of(*r)); break;
   }
   if (timed) [[unlikely]]
-    end_or_forget_time(what);
+    end_or_forget_time(what == outcome::finished);
   if (what == outcome::finished) {
     count_execution();
     ++here().served;
@@ -300,6 +296,17 @@ void section_core::leave_slowly(place p, bool on_held) noexcept {
   go_on(next_after_body(done), done);
 }
 
+void section_core::leave_to_others(place p) noexcept {
+  count_execution();
+  if (!has_aside_ && ring_.leave(p, mine_)) return;
+  if (has_aside_) section_ring::begin(p, mine_);
+  batch done;
+  done.keep_off();
+  request* const next = has_aside_ ? next_after_body(done) : next_awaited();
+  if (next != nullptr) pass_to_executor(*next, done, queued::next);
+  done.deliver();
+}
+
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
   const after_publish what = publish_in_ring(r, p);
   if (what != after_publish::take_over) return said(what);
@@ -372,7 +379,7 @@ void section_core::release_special_hold() noexcept {
 
 request* section_core::end_hold(bool executed, batch& done) noexcept {
   if (timed()) [[unlikely]]
-    end_time();
+    end_or_forget_time(executed);
   if (executed) {
     count_execution();
     return next_after_body(done);

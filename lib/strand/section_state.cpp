@@ -130,7 +130,7 @@ void section_core::set(trait what, bool on, bool to_shared) noexcept {
 }
 
 void section_core::measure(bool on) {
-  if (on) made(made(given_).measured).switch_on();
+  if (on && !timed()) made(made(given_).measured).switch_on();
   set(is_timed, on);
 }
 
@@ -140,18 +140,15 @@ std::uint64_t section_core::accept_watched(const site& at, const resource_list& 
 }
 
 void section_core::begin_tried(const site& at, const resource_list& uses) noexcept {
-  if (const std::uint64_t now = accept_watched(at, uses); now != 0) {
-    start_time(now);
-    count_wait();
-  }
+  if (const std::uint64_t now = accept_watched(at, uses); now != 0) start_time(now);
 }
 
 void section_core::start_time(std::uint64_t accepted_at) noexcept {
   if (times* const t = measured_here()) t->begin(accepted_at, times::now());
 }
 
-// Of what began and has the section now. A body that waits may be over elsewhere by then, so its
-// wait is counted when it ends.
+// Of a guard, which has the section now. The wait of a body is counted when that ends: it may be
+// over elsewhere by now, or not begin, where it wants several sections.
 void section_core::count_wait() noexcept {
   if (times* const t = measured_here()) t->count_wait();
 }
@@ -161,8 +158,8 @@ void section_core::end_time() noexcept {
 }
 
 // What had no body was no hold.
-void section_core::end_or_forget_time(outcome what) noexcept {
-  if (what == outcome::finished) return end_time();
+void section_core::end_or_forget_time(bool executed) noexcept {
+  if (executed) return end_time();
   if (times* const t = measured_here()) t->forget();
 }
 

@@ -11,9 +11,11 @@
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 
 using namespace turnstile;
@@ -239,6 +241,43 @@ TEST_SUITE("asio") {
     }
     CHECK_FALSE(went_on);
     CHECK(counted::alive() == 0);
+  }
+
+  TEST_CASE("the body ends before the handler begins, whether the section was idle or not") {
+    for (const bool is_idle : {true, false}) {
+      CAPTURE(is_idle);
+      asio::io_context io;
+      critical_section cs;
+      section_guard guard;
+      if (!is_idle) guard = hold(cs);
+      const auto held = std::make_shared<int>(7);
+      auto later = async_execute(cs, [held] {}, asio::deferred);
+      long owners = 0;
+      std::move(later)(
+          asio::bind_executor(io, [&](std::exception_ptr) { owners = held.use_count(); }));
+      guard.unlock();
+      io.run();
+      CHECK(owners == 1);
+    }
+  }
+
+  TEST_CASE("who queues behind an execution that began at once does not keep its handler") {
+    asio::thread_pool pool(1);
+    critical_section cs;
+    critical_section other;
+    section_guard guard = hold(other);
+    std::jthread waits;
+    auto body = [&] {
+      waits = std::jthread([&] {
+        cs.execute_blocking([&] { other.execute_blocking([] {}); });  // until the handler has run
+      });
+      support::wait_for_waiters(cs, 1);
+    };
+    async_execute(cs, std::ref(body),
+                  asio::bind_executor(pool, [&](std::exception_ptr) { guard.unlock(); }));
+    pool.join();
+    waits.join();
+    CHECK(other.statistics().executions == 2);
   }
 
   TEST_CASE("what is deferred and never started does nothing") {

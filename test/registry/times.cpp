@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <numeric>
 #include <stop_token>
+#include <tuple>
 
 using namespace turnstile;
 using namespace std::chrono_literals;
@@ -217,6 +218,30 @@ TEST_SUITE("registry") {
     loop.run();
     CHECK(registry::times(cs).wait.count == 2);
     CHECK(registry::times(cs).hold.count == 2);
+  }
+
+  TEST_CASE(
+      "times: a section that one for several has entered, and left for another that is closed") {
+    critical_section a;
+    critical_section b;
+    registry::keep_times(a);
+    sync_wait(b.close());
+    CHECK_THROWS_AS(sync_wait(execute(std::tie(a, b), [] {})), section_closed);
+    CHECK(a.statistics().executions == 0);
+    CHECK(registry::times(a).wait.count == 0);
+    CHECK(registry::times(a).hold.count == 0);
+    critical_section c;
+    sync_wait(execute(std::tie(a, c), [] {}));
+    CHECK(registry::times(a).wait.count == 1);
+    CHECK(registry::times(a).hold.count == 1);
+  }
+
+  TEST_CASE("times: to ask for them once more changes nothing") {
+    critical_section cs;
+    registry::keep_times(cs);
+    cs.execute_blocking([&] { registry::keep_times(cs); });
+    CHECK(registry::times(cs).wait.count == 1);
+    CHECK(registry::times(cs).hold.count == 1);
   }
 
   TEST_CASE("times: switched and read while four threads use the section") {

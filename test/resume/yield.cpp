@@ -201,4 +201,23 @@ TEST_SUITE("resume") {
     });
     CHECK(counted::alive() == 0);
   }
+
+  TEST_CASE("schedule_on: destroyed while it waits, it gives back its share of what is held") {
+    loop away;
+    support::gate g;
+    critical_section cs;
+    const auto wait = [](support::gate& at) -> task<> { co_await at; };
+    const auto holds = [&]() -> task<> {
+      section_guard guard = co_await cs.lock();
+      co_await schedule_on(away, wait(g));
+    };
+    bool over = false;
+    {
+      const support::foreign f = support::await_in_foreign(holds(), over);
+      away.run();
+      CHECK(cs.statistics().held);
+    }
+    CHECK_FALSE(over);
+    CHECK_FALSE(cs.statistics().held);
+  }
 }

@@ -202,6 +202,26 @@ TEST_SUITE("section") {
     CHECK(s.order == std::vector{1, 3, 4});
   }
 
+  TEST_CASE("max_waiters: those withdrawn outside are not kept for long, though nobody is let in") {
+    stage s;
+    critical_section cs(at_most(1, when_full::wait_outside));
+    section_guard guard = hold(cs);
+    s.start(s.note(cs, 0));
+    for (int i = 1; i != 4; ++i) s.start(s.note(cs, i));
+    for (int i = 0; i != 500; ++i) {
+      std::stop_source stop;
+      s.start(s.note(cs, 9, {.stop = stop.get_token()}));
+      stop.request_stop();
+      s.here.run();
+    }
+    CHECK(s.cancelled.size() == 500);
+    // Each that there is, outside or a spare one, has a share of the counts.
+    CHECK(detail::section_access::core(cs).stand_ins().shares.load() < 40);
+    guard.unlock();
+    s.finish();
+    CHECK(s.order == std::vector{0, 1, 2, 3});
+  }
+
   TEST_CASE("max_waiters: who is closed outside does not count as gone from the line") {
     const auto seen_by_the_next = [](int outside) {
       stage s;

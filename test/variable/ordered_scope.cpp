@@ -342,6 +342,40 @@ TEST_SUITE("variable") {
     CHECK(ran == 100000);
   }
 
+  TEST_CASE("ordered_scope: a join that was stopped leaves to the next one what has failed since") {
+    loop here;
+    variable<int> v(0);
+    gate g;
+    std::string log;
+    ordered_scope s;
+    async_scope outer{{.executor = here}};
+    bool cancelled = false;
+    s.add(writes(v), [&]() -> task<> {
+      co_await g;
+      throw std::runtime_error("of the write");
+    });
+    const auto joins = [&]() -> task<> {
+      try {
+        co_await s.join();
+      } catch (const operation_cancelled&) {
+        cancelled = true;
+      }
+    };
+    outer.spawn(joins());
+    here.run();
+    outer.request_stop();
+    g.open();  // it fails before the one that was stopped goes on
+    here.run();
+    CHECK(cancelled);
+    s.add(reads(v), note(log, 'r'));
+    CHECK_THROWS_WITH(sync_wait(s.join()), "of the write");
+    CHECK(log.empty());
+    s.add(reads(v), note(log, 'r'));
+    sync_wait(s.join());
+    CHECK(log == "r");
+    sync_wait(outer.join());
+  }
+
   TEST_CASE("ordered_scope: ending it while its bodies run is a broken contract") {
     const auto child = [] {
       variable<int> v(0);

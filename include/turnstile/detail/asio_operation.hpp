@@ -193,8 +193,10 @@ struct start_asio_operation {
     if constexpr (!waits<call> && !submits<call>) {
       result<body_result_t<call>> got;
       if (runs_at_once(asked, body, got)) {
-        using last = asio_completion<body_result_t<call>, waiting>;
-        return asio::post(works.executor(), last(std::move(handler), got));
+        {
+          const call over(std::move(body));
+        }
+        return complete(works, handler, got);
       }
     }
     auto& o = asio_operation<call, waiting>::make(*asked.section, std::move(body), asked.uses,
@@ -204,6 +206,13 @@ struct start_asio_operation {
   }
 
  private:
+  // Without memory for the post this ends the program, as where there is an operation: the body has
+  // run, and the handler would be lost.
+  template <class Handler, class R>
+  static void complete(const asio_work<Handler>& works, Handler& handler, result<R>& got) noexcept {
+    asio::post(works.executor(), asio_completion<R, Handler>(std::move(handler), got));
+  }
+
   // A section that is idle, and an execution that nothing more is known of: without an operation,
   // which would cost more than the post itself (bench/tried.md). False: it has not run.
   template <class Body, class R>
@@ -220,7 +229,7 @@ struct start_asio_operation {
     chain_frame* const left = run_held(section, nullptr, asked.at, [&] {
       got.run([&]() -> decltype(auto) { return std::invoke(body); });
     });
-    section.leave(line);  // the section may be gone
+    section.leave_to_others(line);  // one that blocks would keep the handler; it may be gone
     if (left != nullptr) drop_hold(*left);
     return true;
   }

@@ -140,8 +140,9 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] ordered
       : join_awaiter(graph.ends(), where), graph_(&graph) {}
 
   void await_resume() {
+    waited();  // throws if it was withdrawn: the next join takes what has failed
     graph_->forget();
-    join_awaiter::await_resume();
+    graph_->ends().throw_first_error();
   }
 
  private:

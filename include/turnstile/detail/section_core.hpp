@@ -210,6 +210,9 @@ class section_core : private job {
     leave_slowly(p);
   }
 
+  // The same, where others' bodies may not run before the caller goes on.
+  void leave_to_others(place p) noexcept;
+
   // The same for an owner that runs nothing.
   void leave_unused(place p) noexcept { leave_slowly(p, false); }
 
@@ -363,7 +366,7 @@ class section_core : private job {
   times* measured_here() const noexcept;
   void start_time(std::uint64_t accepted_at) noexcept;
   void count_wait() noexcept;
-  void end_or_forget_time(outcome what) noexcept;
+  void end_or_forget_time(bool executed) noexcept;
   void set(trait what, bool on, bool to_shared = false) noexcept;
   bool bound() const noexcept { return (special_.load(relaxed) & is_bound) != 0; }
   const extras* given() const noexcept { return given_.load(acquire); }  // X1
