@@ -74,8 +74,14 @@ def context_of(chosen, of_builds):
         "command": shlex.join(map(machine.from_the_tree, sys.argv)),
         "rounds": f"{chosen.rounds}, each case about {chosen.round_ms} ms, "
                   f"{'builds and ' if chosen.before else ''}executables interleaved"
-                  f"{', quick: not to be quoted' if chosen.quick else ''}",
+                  f"{_not_enough(chosen)}",
     }
+
+
+def _not_enough(chosen):
+    if chosen.quick:
+        return ", quick: not to be quoted"
+    return ", fewer than 9: not to be quoted" if chosen.rounds < 9 else ""
 
 
 def how_to_repeat(chosen, commit):

@@ -4,7 +4,7 @@ import html
 import pathlib
 import re
 
-from . import field, goals, grid, plots
+from . import field, goals, grid, machine, plots
 from .questions import VIEWS
 from .results import is_ours
 
@@ -75,10 +75,13 @@ def _head(title):
             f"</style></head><body>\n<h1>{title}</h1>")
 
 
+_DOUBTS = ("not to be quoted", "mean nothing", "local changes", "older than the tree", machine.NO_COMMIT)
+
+
 def _warning(context):
     """On top: that the numbers are not to be quoted, and why."""
-    why = [context[name] for name in ("rounds", "build", "other programs")
-           if any(word in context.get(name, "") for word in ("not to be quoted", "mean nothing"))]
+    why = [context[name] for name in ("rounds", "build", "commit", "other programs")
+           if any(word in context.get(name, "") for word in _DOUBTS)]
     return f"<p class=warning><strong>Not to be quoted.</strong> {html.escape('; '.join(why))}.</p>" if why else ""
 
 

@@ -218,5 +218,34 @@ TEST_SUITE("path") {
       CHECK(plain.try_execute([] {}));
     }
     CHECK(allocations - before == 0);
+    const critical_section named("orders");
+    CHECK(allocations - before == 1);
+  }
+
+  TEST_CASE("allocation: a wait that can be withdrawn takes the memory of the one before it") {
+    manual_executor here;
+    critical_section cs;
+    const std::stop_source stop;
+    const auto waits = [&](const execute_options& how) -> task<> {
+      co_await cs.execute([] {}, how);
+    };
+    const auto allocated = [&](const execute_options& how) {
+      const long before = allocations;
+      async_scope scope{{.executor = here}};
+      section_guard busy = std::move(cs.try_lock().value());
+      busy.detach();
+      scope.spawn(waits(how));
+      here.run();
+      CHECK(cs.statistics().waiters == 1);
+      busy.unlock();
+      here.run();
+      sync_wait(scope.join());
+      return allocations - before;
+    };
+    allocated({});
+    const long plain = allocated({});
+    const long first = allocated({.stop = stop.get_token()});
+    CHECK(first > plain);
+    CHECK(allocated({.stop = stop.get_token()}) == plain + (TURNSTILE_RECYCLES_FRAMES ? 0 : 1));
   }
 }

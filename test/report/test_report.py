@@ -147,6 +147,15 @@ class Outputs(unittest.TestCase):
         self.assertIn("right, 3 of 3", text)
         self.assertIn("a &lt;b&gt;", text)
 
+    def test_what_is_not_to_be_quoted_says_so_and_why(self):
+        enough = {"rounds": "9, each case about 40 ms", "commit": "f00"}
+        for doubt, warned in (({}, False), ({"rounds": "5, fewer than 9: not to be quoted"}, True),
+                              ({"commit": "f00, with local changes"}, True),
+                              ({"commit": "f00, but the executables are older than the tree"}, True),
+                              ({"commit": machine.NO_COMMIT}, True)):
+            page.write(self.folder / "a.html", {**enough, **doubt}, made_up(9))
+            self.assertEqual("Not to be quoted" in self.check_page(self.folder / "a.html"), warned, doubt)
+
     def test_a_wrong_answer_is_on_the_page(self):
         results = made_up(2)
         results.add("bench_turnstile", 2, [{"name": name("counter", "turnstile", 3),
