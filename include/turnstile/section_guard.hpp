@@ -75,13 +75,11 @@ class section_guard {
     if (h == nullptr || h->came == way::in_line) [[unlikely]]
       return release_in_line(s, h);
     detail::thread_state& t = detail::here();
-    if (h->came == way::kept) {
-      detail::keeper& by = *h->inside;
-      detail::let_go(t, *h);
-      return s->release_kept(by, t);
-    }
+    const bool is_kept = h->came == way::kept;
+    detail::keeper* const by = h->inside;
     const detail::section_core::place line = detail::line_of_first(*h);
     detail::let_go(t, *h);
+    if (is_kept) return s->release_kept(*by, t);
     s->release_first(line, t);
   }
   // What the queue knows to be held.

@@ -121,6 +121,88 @@ class wrapper {
   inner_executor inner_;
 };
 
+// The same two of the newer kind, which says by its copies whether work is outstanding.
+template <bool Tracked>
+class newer_inner {
+ public:
+  explicit newer_inner(context_log& l) noexcept : log_(&l) { begin(); }
+  newer_inner(const newer_inner& other) noexcept : log_(other.log_) { begin(); }
+  ~newer_inner() {
+    if (Tracked) inner_executor{log_}.on_work_finished();
+  }
+  newer_inner& operator=(const newer_inner&) = delete;
+
+  context_log& log() const noexcept { return *log_; }
+
+  asio::execution_context& query(asio::execution::context_t) const noexcept {
+    return log_->context;
+  }
+  newer_inner require(asio::execution::blocking_t::never_t) const noexcept { return *this; }
+  newer_inner<true> require(asio::execution::outstanding_work_t::tracked_t) const noexcept {
+    return newer_inner<true>(*log_);
+  }
+  newer_inner<false> require(asio::execution::outstanding_work_t::untracked_t) const noexcept {
+    return newer_inner<false>(*log_);
+  }
+  template <class F>
+  void execute(F f) const {
+    f();
+  }
+  [[maybe_unused]] friend bool operator==(const newer_inner& a, const newer_inner& b) noexcept {
+    return a.log_ == b.log_;
+  }
+  [[maybe_unused]] friend bool operator!=(const newer_inner& a, const newer_inner& b) noexcept {
+    return !(a == b);
+  }
+
+ private:
+  void begin() noexcept {
+    if (Tracked) ++log_->work;
+  }
+
+  context_log* log_;
+};
+
+template <class Inner>
+class newer_wrapper {
+  // After the executor, and gone before it.
+  struct still_needs_it {
+    context_log* log;
+    explicit still_needs_it(context_log& l) noexcept : log(&l) { ++log->wrappers; }
+    still_needs_it(const still_needs_it& other) noexcept : still_needs_it(*other.log) {}
+    ~still_needs_it() { --log->wrappers; }
+    still_needs_it& operator=(const still_needs_it&) = delete;
+  };
+
+ public:
+  explicit newer_wrapper(const Inner& inner) noexcept : inner_(inner), rest_(inner.log()) {}
+
+  Inner get_inner_executor() const noexcept { return inner_; }
+  asio::execution_context& query(asio::execution::context_t c) const noexcept {
+    return inner_.query(c);
+  }
+  template <class P>
+    requires requires(const Inner& i, P p) { i.require(p); }
+  auto require(P p) const noexcept {
+    using other = std::decay_t<decltype(inner_.require(p))>;
+    return newer_wrapper<other>(inner_.require(p));
+  }
+  template <class F>
+  void execute(F f) const {
+    inner_.execute(std::move(f));
+  }
+  [[maybe_unused]] friend bool operator==(const newer_wrapper& a, const newer_wrapper& b) noexcept {
+    return a.inner_ == b.inner_;
+  }
+  [[maybe_unused]] friend bool operator!=(const newer_wrapper& a, const newer_wrapper& b) noexcept {
+    return !(a == b);
+  }
+
+ private:
+  Inner inner_;
+  still_needs_it rest_;
+};
+
 template <class Handler>
 auto counted_by(tally& t, Handler h) {
   return asio::bind_allocator(counting<int>(t), std::move(h));
@@ -146,10 +228,16 @@ TEST_SUITE("asio") {
     critical_section cs;
     section_guard busy = hold(cs);
     bool over = false;
-    async_execute(
-        cs, [] {}, asio::bind_executor(wrapper(inner_executor{&log}), [&over](std::exception_ptr) {
-          over = true;
-        }));
+    const auto start = [&](const auto& on) {
+      async_execute(
+          cs, [] {}, asio::bind_executor(on, [&over](std::exception_ptr) { over = true; }));
+    };
+    using newer = newer_wrapper<newer_inner<false>>;
+    SUBCASE("of the older kind") { start(wrapper(inner_executor{&log})); }
+    SUBCASE("of the newer kind") { start(newer(newer_inner<false>(log))); }
+    SUBCASE("of the newer kind, erased") {
+      start(asio::any_io_executor(newer(newer_inner<false>(log))));
+    }
     CHECK(log.work > 0);
     busy.unlock();
     CHECK(over);
@@ -250,7 +338,7 @@ TEST_SUITE("asio") {
       critical_section cs;
       section_guard guard;
       if (!is_idle) guard = hold(cs);
-      const auto held = std::make_shared<int>(7);
+      auto held = std::make_shared<int>(7);  // const, a copy of it would not move
       auto later = async_execute(cs, [held] {}, asio::deferred);
       long owners = 0;
       std::move(later)(

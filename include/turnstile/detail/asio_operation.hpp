@@ -72,24 +72,47 @@ auto context_executor(const E& e) noexcept {
   }
 }
 
-// Keeps a handler's executor from running out of work.
-template <class Handler>
-class asio_work {
+// Keeps an executor from running out of work. One that says itself whether work is outstanding says
+// so to what it is made of, which ends last: what a strand has, also where it is erased, ends
+// before.
+template <class Executor, bool = asio::execution::is_executor<Executor>::value>
+class kept_working {
  public:
-  explicit asio_work(const Handler& handler)
-      : outlives_(detail::context_executor(asio::get_associated_executor(handler))),
-        by_(asio::get_associated_executor(handler)) {}
+  explicit kept_working(const Executor& e)
+      : by_(asio::prefer(e, asio::execution::outstanding_work.tracked)) {}
+
+  const auto& executor() const noexcept { return by_; }
+
+ private:
+  std::decay_t<decltype(asio::prefer(std::declval<const Executor&>(),
+                                     asio::execution::outstanding_work.tracked))>
+      by_;
+};
+
+// Of the older kind. A guard says first that its work is over, and lets go of its executor then. A
+// strand still asks for its context's services there, so somebody else has to keep that from
+// ending.
+template <class Executor>
+class kept_working<Executor, false> {
+ public:
+  explicit kept_working(const Executor& e) : outlives_(detail::context_executor(e)), by_(e) {}
 
   auto executor() const noexcept { return by_.get_executor(); }
 
  private:
-  using executor_type = asio::associated_executor_t<Handler>;
-  using context_type = decltype(detail::context_executor(std::declval<const executor_type&>()));
+  using context_type = decltype(detail::context_executor(std::declval<const Executor&>()));
 
-  // A guard says first that its work is over, and lets go of its executor then. A strand still asks
-  // for its context's services there, so somebody else has to keep that from ending.
   asio::executor_work_guard<context_type> outlives_;
-  asio::executor_work_guard<executor_type> by_;
+  asio::executor_work_guard<Executor> by_;
+};
+
+// That of a handler.
+template <class Handler>
+class asio_work : public kept_working<asio::associated_executor_t<Handler>> {
+ public:
+  explicit asio_work(const Handler& handler)
+      : kept_working<asio::associated_executor_t<Handler>>(asio::get_associated_executor(handler)) {
+  }
 };
 
 // Lives where the handler's allocator says, from the initiating call until the section is left.
