@@ -21,7 +21,7 @@ from report.before_after import Comparison  # noqa: E402
 from report.results import Results  # noqa: E402
 
 
-FIELD = "bench_field"  # the executable that has no line of the library in it
+FIELD = "bench_field"  # the executable of others' locks, some of which run on our pool
 ROUNDS_TO_SHARES = 3  # how even the shares are takes eight times as long as all else: in every third round
 
 
@@ -162,7 +162,7 @@ def executables_of(build):
 def in_both(before, after):
     """Pairs of executables of one name, and which are left out, and why."""
     old, new = ({exe.name: exe for exe in found} for found in (before, after))
-    why = {FIELD: "nothing of ours", **{name: "only before" for name in old if name not in new},
+    why = {FIELD: "locks of others", **{name: "only before" for name in old if name not in new},
            **{name: "only after" for name in new if name not in old}}
     return ([(old[name], new[name]) for name in new if name not in why],
             [f"{name} ({reason})" for name, reason in why.items()])

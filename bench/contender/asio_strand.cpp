@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/defer.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
@@ -23,16 +24,25 @@ using pool_executor = asio::thread_pool::executor_type;
 constexpr asio::use_awaitable_t<pool_executor> awaited;
 
 // What a coroutine does between two bodies: it goes back to the pool, so that private work keeps no
-// other body waiting; or it stays where it is, for which there must be none.
-enum class between { on_the_pool, on_the_strand };
+// other body waiting, by a post or by a defer, which wakes no other thread; or it stays where it is,
+// for which there must be none.
+enum class between { on_the_pool, on_the_pool_deferred, on_the_strand };
+
+constexpr std::string_view name_of(between bodies) {
+  switch (bodies) {
+    case between::on_the_pool: return "asio_strand";
+    case between::on_the_pool_deferred: return "asio_strand_defer";
+    case between::on_the_strand: return "asio_strand_stay";
+  }
+  return {};
+}
 
 // A coroutine goes to the strand for its body. A strand is not held across an await: `held` is left
 // out.
 template <between Bodies>
 class on_strands : public bench::clients_on_threads {
  public:
-  static constexpr std::string_view name =
-      Bodies == between::on_the_pool ? "asio_strand" : "asio_strand_stay";
+  static constexpr std::string_view name = name_of(Bodies);
 
   explicit on_strands(const bench::shape& s)
       : pool_(s.threads), executor_(pool_.get_executor()), strands_(s.sections, executor_) {}
@@ -59,10 +69,14 @@ class on_strands : public bench::clients_on_threads {
     for (std::size_t turn = 0; turn < client.turns(); ++turn) {
       auto inside = asio::bind_executor(strands_[client.section()], awaited);
       client.request();
-      if constexpr (Bodies == between::on_the_pool) {
+      if constexpr (Bodies != between::on_the_strand) {
         co_await asio::dispatch(inside);
         client.body();
-        co_await asio::post(pool_, awaited);
+        if constexpr (Bodies == between::on_the_pool) {
+          co_await asio::post(pool_, awaited);
+        } else {
+          co_await asio::defer(pool_, awaited);
+        }
       } else {
         co_await asio::post(inside);  // behind those who wait
         client.body();
@@ -77,6 +91,13 @@ class on_strands : public bench::clients_on_threads {
 };
 
 const bool asked = bench::ask_everything<on_strands<between::on_the_pool>>();
+const bool asked_to_defer = [] {
+  using contender = on_strands<between::on_the_pool_deferred>;
+  bench::think::ask<contender>();
+  bench::latency::ask<contender>();
+  bench::oversubscribed::ask<contender>();
+  return true;
+}();
 const bool asked_to_stay = (bench::counter::ask<on_strands<between::on_the_strand>>(), true);
 
 }  // namespace

@@ -63,7 +63,7 @@ REASONS = (
            "its sections in use by one thread. With a million sections: fewer bytes, as for the others."),
     Reason("sections", _SMALL,
            "A million sections of 192 bytes, and 8 in a table, are fetched from memory, and so are the page tables for "
-           "them; locks of 1 to 64 bytes lie in a cache."),
+           "them; locks of 1 to 64 bytes lie in a cache. With 16, several of those share a line."),
     Reason("latency|oversubscribed", "intrusive_async_mutex",
            "One client has all of its turns before the next one has one (see Fairness), so that one request of each "
            "waits, for all the turns of all others: see the maximum.",
@@ -75,7 +75,7 @@ REASONS = (
     Reason("latency|oversubscribed", "tbb_queuing_mutex",
            "8 threads, each of which waits for the 7 others; ours are 64 coroutines.",
            counter=".*_us"),
-    Reason("latency|oversubscribed", f"asio_strand|{_WRITTEN_HERE}",
+    Reason("latency|oversubscribed", f"asio_strand(_defer)?|{_WRITTEN_HERE}",
            "Theirs suspends for each request, and all wait about as long. Ours runs bodies without suspending where "
            "it can, 8 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
            "longer.",
@@ -91,8 +91,8 @@ REASONS = (
            "get such a mutex sleeps, while the other thread takes it many times in a row.",
            ours="turnstile_blocking"),
     Reason("counter", "cds_flat_combining",
-           "In no order: one thread runs what it finds published, again and again, and is not the next one's turn to "
-           "become the server.",
+           "In no order: one thread runs what it finds published, again and again, and who does not get that part "
+           "sleeps for 2 ms, which is the default of libcds.",
            ours="turnstile_blocking"),
     Reason("counter|uncontended", f"fiber_mutex|{_WRITTEN_HERE}",
            "Coroutines, of which one that need not wait goes on. A thread that waits here is woken for each body. "
