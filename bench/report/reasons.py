@@ -77,7 +77,7 @@ REASONS = (
            counter=".*_us"),
     Reason("latency|oversubscribed", f"asio_strand(_defer)?|{_WRITTEN_HERE}",
            "Theirs suspends for each request, and all wait about as long. Ours runs bodies without suspending where "
-           "it can, 8 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
+           "it can, 5 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
            "longer.",
            counter=_TAIL),
     Reason("oversubscribed", "tbb_spin_mutex",

@@ -67,7 +67,7 @@ class lone_job {
 
 void take_longer_than_a_turn_may() {
   const auto begun = steady_clock::now();
-  while (steady_clock::now() - begun <= detail::longest_turn) {
+  while (steady_clock::now() - begun <= detail::longest_lone_turn) {
   }
 }
 
@@ -114,33 +114,34 @@ task<> run_both(critical_section& cs, async_scope& scope, int bodies, std::vecto
 TEST_SUITE("executor") {
   TEST_CASE("turn_length: the first turn is not measured, the next one is") {
     worker w;
-    CHECK(w.run_job(32, 8us) == std::nullopt);
-    CHECK(w.run_job(32, 8us) == 32);
+    CHECK(w.run_job(32, 5us) == std::nullopt);
+    CHECK(w.run_job(32, 5us) == 32);
   }
 
   TEST_CASE(
-      "turn_length: of bodies that take longer it has as many as take 8 us, and at least one") {
+      "turn_length: of bodies that take longer it has as many as take 5 us, and at least one") {
     worker w;
     w.watch();
-    CHECK(w.run_job(32, 64us) == 4);
-    CHECK(w.run_job(4, 8us) == 4);
+    CHECK(w.run_job(32, 40us) == 4);
+    CHECK(w.run_job(4, 5us) == 4);
     CHECK(w.run_job(4, 1ms) == 1);
-    CHECK(w.run_job(1, 2us) == 4);
-    CHECK(w.run_job(4, 1us) == 32);
+    CHECK(w.run_job(1, 1us) == 5);
+    CHECK(w.run_job(5, 1us) == 25);
+    CHECK(w.run_job(4, 500ns) == 32);
   }
 
   TEST_CASE("turn_length: bodies that it has served for others count, too") {
     worker w;
     w.watch();
-    CHECK(w.run_job(64, 16us) == 32);
+    CHECK(w.run_job(64, 10us) == 32);
   }
 
   TEST_CASE("turn_length: a turn is measured also where other jobs run in between") {
     worker w;
-    w.run_job(32, 64us);
+    w.run_job(32, 40us);
     for (int i = 0; i != 3; ++i) {
       w.start_job(0, 100us);
-      CHECK(w.run_job(32, 64us) == 4);
+      CHECK(w.run_job(32, 40us) == 4);
     }
   }
 
@@ -152,22 +153,23 @@ TEST_SUITE("executor") {
       w.start_job(1, 1us);
     }
     CHECK_FALSE(w.watches());
-    CHECK(w.run_job(32, 64us) == std::nullopt);
+    CHECK(w.run_job(32, 40us) == std::nullopt);
     CHECK(w.watches());
   }
 
   TEST_CASE(
-      "turn_length: where turns take less than half of 8 us none is watched until somebody asks "
+      "turn_length: where turns of 32 bodies take less than 4 us none is watched until somebody "
+      "asks "
       "for it") {
     worker w;
     w.watch();
-    CHECK(w.run_job(32, 4us) == 32);  // half of what it may take
+    CHECK(w.run_job(32, 4us) == 32);
     for (int i = 0; i != 8; ++i) w.run_job(32, 4us);
     CHECK_FALSE(w.watches());
-    CHECK(w.run_job(32, 64us) == std::nullopt);
+    CHECK(w.run_job(32, 40us) == std::nullopt);
     CHECK_FALSE(w.watches());
     w.watch();
-    CHECK(w.run_job(32, 64us) == 4);
+    CHECK(w.run_job(32, 40us) == 4);
   }
 
   TEST_CASE("lone_turns: each is twice as long as the one before, up to 256 bodies") {
