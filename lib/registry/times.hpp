@@ -61,12 +61,12 @@ class times {
     began_in_ = round_.load(relaxed);
   }
   void count_wait() noexcept {
-    if (accepted_ != 0) wait_.add(between(accepted_, began_));
+    if (accepted_ != 0 && is_of_this_round()) wait_.add(between(accepted_, began_));
     accepted_ = 0;
   }
   void end(std::uint64_t now) noexcept {
     count_wait();
-    if (began_ != 0 && began_in_ == round_.load(relaxed)) hold_.add(between(began_, now));
+    if (began_ != 0 && is_of_this_round()) hold_.add(between(began_, now));
     began_ = 0;
   }
   void forget() noexcept {
@@ -80,6 +80,8 @@ class times {
   static std::chrono::nanoseconds between(std::uint64_t from, std::uint64_t to) noexcept {
     return std::chrono::nanoseconds(to > from ? to - from : 0);
   }
+
+  bool is_of_this_round() const noexcept { return began_in_ == round_.load(relaxed); }
 
   atomic<std::uint32_t> round_{0};
   guarded<std::uint64_t> accepted_{0};  // only the owner: what began, if its wait is not counted

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <numeric>
+#include <optional>
 #include <stop_token>
 #include <tuple>
 
@@ -234,6 +235,19 @@ TEST_SUITE("registry") {
     sync_wait(execute(std::tie(a, c), [] {}));
     CHECK(registry::times(a).wait.count == 1);
     CHECK(registry::times(a).hold.count == 1);
+  }
+
+  TEST_CASE("times: what was begun before they were switched off is not counted later") {
+    critical_section cs;
+    registry::keep_times(cs);
+    std::optional<section_guard> guard = cs.try_lock();
+    registry::keep_times(cs, false);
+    guard->unlock();
+    guard = cs.try_lock();
+    registry::keep_times(cs);
+    guard->unlock();
+    CHECK(registry::times(cs).wait.count == 0);
+    CHECK(registry::times(cs).hold.count == 0);
   }
 
   TEST_CASE("times: to ask for them once more changes nothing") {

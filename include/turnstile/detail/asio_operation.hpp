@@ -216,10 +216,7 @@ struct start_asio_operation {
     if constexpr (!waits<call> && !submits<call>) {
       result<body_result_t<call>> got;
       if (runs_at_once(asked, body, got)) {
-        {
-          const call over(std::move(body));
-        }
-        return complete(works, handler, got);
+        return complete(works, handler, body, got);
       }
     }
     auto& o = asio_operation<call, waiting>::make(*asked.section, std::move(body), asked.uses,
@@ -231,8 +228,13 @@ struct start_asio_operation {
  private:
   // Without memory for the post this ends the program, as where there is an operation: the body has
   // run, and the handler would be lost.
-  template <class Handler, class R>
-  static void complete(const asio_work<Handler>& works, Handler& handler, result<R>& got) noexcept {
+  template <class Handler, class Body, class R>
+  static void complete(const asio_work<Handler>& works, Handler& handler, Body& body,
+                       result<R>& got) noexcept {
+    // What it has captured ends before the handler begins, unless it can only be copied.
+    if constexpr (std::is_nothrow_move_constructible_v<Body>) {
+      const Body over(std::move(body));
+    }
     asio::post(works.executor(), asio_completion<R, Handler>(std::move(handler), got));
   }
 
