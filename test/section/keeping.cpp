@@ -39,6 +39,7 @@ using namespace std::chrono_literals;
 using support::can_be_kept;
 using support::come_back_to;
 using support::counted;
+using support::elsewhere;
 using support::endless_optimism;
 using support::enough_bodies;
 using support::hold;
@@ -50,12 +51,6 @@ using support::wait_for_waiters;
 namespace {
 
 const auto nothing = [] {};
-
-// Runs `f` on a thread of its own, to its end.
-template <class F>
-void elsewhere(F f) {
-  std::thread(std::move(f)).join();
-}
 
 // `use` is done to a section that another thread keeps, which does not look at it meanwhile and
 // comes back to it afterwards. `bodies` is how many executions that is.

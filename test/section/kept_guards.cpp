@@ -14,7 +14,6 @@
 #include <doctest/doctest.h>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -22,6 +21,7 @@
 using namespace turnstile;
 using support::can_be_kept;
 using support::come_back_to;
+using support::elsewhere;
 using support::endless_optimism;
 using support::enough_bodies;
 using support::kept_here;
@@ -29,11 +29,6 @@ using support::kept_here;
 namespace {
 
 const auto nothing = [] {};
-
-template <class F>
-void elsewhere(F f) {
-  std::thread(std::move(f)).join();
-}
 
 bool is_inside() { return detail::here().keeps->is_inside(); }
 
@@ -48,6 +43,14 @@ section_guard locked_where_kept(critical_section& cs) {
   CHECK(cs.statistics().held);
   CHECK(cs.statistics().waiters == 0);
   return guard;
+}
+
+void unlock(section_guard& guard, bool here) {
+  if (here) {
+    guard.unlock();
+  } else {
+    elsewhere([&] { guard.unlock(); });
+  }
 }
 
 void check_idle(critical_section& cs, std::uint64_t executions) {
@@ -130,11 +133,7 @@ TEST_SUITE("section") {
         CHECK_FALSE(kept_here(cs));
         CHECK_FALSE(is_inside());
         CHECK_FALSE(cs.try_execute(nothing));
-        if (here) {
-          guard.unlock();
-        } else {
-          elsewhere([&] { guard.unlock(); });
-        }
+        unlock(guard, here);
       });
     }
   }
@@ -167,11 +166,7 @@ TEST_SUITE("section") {
         CHECK_FALSE(cs.try_execute(nothing));
         CHECK_FALSE(cs.try_lock());
       });
-      if (here) {
-        guard.unlock();
-      } else {
-        elsewhere([&] { guard.unlock(); });
-      }
+      unlock(guard, here);
       while (ran.size() != 20) std::ignore = loop.run();
       std::ignore = loop.run();
       sync_wait(scope.join());
@@ -262,11 +257,7 @@ TEST_SUITE("section") {
       scope.spawn(closes());
       std::ignore = loop.run();
       CHECK_FALSE(closed);
-      if (here) {
-        guard.unlock();
-      } else {
-        elsewhere([&] { guard.unlock(); });
-      }
+      unlock(guard, here);
       while (!closed) std::ignore = loop.run();
       sync_wait(scope.join());
       CHECK_THROWS_AS(cs.execute_blocking(nothing), section_closed);
