@@ -100,8 +100,8 @@ REASONS = (
            ours="turnstile_blocking"),
     Reason("counter|uncontended", f"fiber_mutex|{_WRITTEN_HERE}",
            "A guard writes down who holds the section, so that whoever asks for it again gets an error instead of "
-           "waiting for ever: 140 to 240 instructions, theirs about 30. Contended: it is handed over in the order of asking, "
-           "and each of those that wait is resumed by its own thread.",
+           "waiting for ever: 140 to 240 instructions, theirs about 30. Contended: it is handed over in the order of "
+           "asking, and each of those that wait is resumed by its own thread.",
            ours="turnstile_guards"),
     Reason("counter|lines", "intrusive_async_mutex",
            "One client has all of its turns before the next one has one (see Fairness): nothing is ever handed over."),

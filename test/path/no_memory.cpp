@@ -3,9 +3,11 @@
 //
 // A program of its own, because it replaces the global operator new: each case is run again and
 // again, and the first, the second, the third ... allocation of its thread fails, until it gets by
-// with those that succeed.
+// with those that succeed. What could be had from frames that the thread has freed runs on a new
+// one, which has none.
 
 #include "support/child_process.hpp"
+#include "support/elsewhere.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -20,11 +22,11 @@
 #include <new>
 #include <optional>
 #include <stop_token>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 using namespace turnstile;
+using support::elsewhere;
 
 namespace {
 
@@ -81,12 +83,6 @@ void each_fails(Once once) {
 void check_usable(critical_section& cs) {
   CHECK(cs.statistics().waiters == 0);
   CHECK(sync_wait(cs.execute([] { return 7; })) == 7);
-}
-
-// It has no frames of its own to use again, so whatever it needs is allocated.
-template <class F>
-void on_new_thread(F f) {
-  std::thread(std::move(f)).join();
 }
 
 // What `c` waited for was done once, or it was told of why not.
@@ -253,7 +249,7 @@ TEST_SUITE("path") {
       section_guard busy = support::hold(inner);
       int ran = 0;
       std::optional<support::foreign> asks;
-      on_new_thread([&] {
+      elsewhere([&] {
         outer.execute_blocking([&] {
           fail([&] {
             asks.emplace([](critical_section& cs, int& n) -> support::foreign {
@@ -279,7 +275,7 @@ TEST_SUITE("path") {
       const event done = s.record();
       int went_on = 0;
       std::optional<support::foreign> asks;
-      on_new_thread([&] {
+      elsewhere([&] {
         cs.execute_blocking([&] {
           fail([&] {
             asks.emplace([](event e, int& n) -> support::foreign {
@@ -330,7 +326,7 @@ TEST_SUITE("path") {
       scope.spawn(enter(b));  // takes the only place there is
       scope.spawn(both());
       scope.spawn(opens());
-      on_new_thread([&] { fail([&] { not_yet.unlock(); }); });
+      elsewhere([&] { fail([&] { not_yet.unlock(); }); });
       if (ask.waiting() != 0) {  // both are waited for
         asks = false;
         ask.open();

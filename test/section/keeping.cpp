@@ -6,6 +6,7 @@
 #include "support/keeping.hpp"
 
 #include "support/counted.hpp"
+#include "support/elsewhere.hpp"
 #include "support/foreign.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"

@@ -4,6 +4,7 @@
 // Where nothing is ever kept (support::can_be_kept), all the same has to hold.
 
 #include "support/dies.hpp"
+#include "support/elsewhere.hpp"
 #include "support/hold.hpp"
 #include "support/keeping.hpp"
 

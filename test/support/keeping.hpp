@@ -12,12 +12,6 @@
 
 namespace support {
 
-// Runs `f` on a thread of its own, to its end.
-template <class F>
-void elsewhere(F f) {
-  std::thread(std::move(f)).join();
-}
-
 // Not with every ring, nor on every machine.
 inline bool can_be_kept() {
   return turnstile::detail::section_ring::can_be_kept && turnstile::detail::light_fence_is_light();
