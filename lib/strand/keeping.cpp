@@ -80,8 +80,8 @@ void section_core::stop_keeping(keeper& k) noexcept {
 // The queue knows it then, as if it had never been kept. Its thread need not notice.
 void section_core::hold_kept(keeper& by) noexcept {
   count_kept(by.executions());
-  by.let_out();
   ring_.hold_kept(mine_);
+  by.let_out();
 }
 
 void section_core::release_kept_elsewhere(keeper& by) noexcept {
@@ -99,17 +99,8 @@ void section_core::give_up_kept() noexcept {
   k.forget();
 }
 
-// By the owner. No user's code runs within this call: if to the shared pool, not even where an
-// executor runs jobs within post.
 void section_core::let_go_kept(bool to_shared) noexcept {
-  if (ring_.let_go(mine_)) return;
-  if (request* const next = next_awaited()) {
-    batch done;
-    done.keep_off();
-    if (to_shared) done.pass_to_shared();
-    pass_to_executor(*next, done, queued::next);
-    done.deliver();
-  }
+  if (!ring_.let_go(mine_)) send_next(to_shared);
 }
 
 // After a look at the ring that showed it kept.
@@ -188,8 +179,10 @@ std::uint64_t section_core::executions() const noexcept {
   return n == 0 ? counted : std::max(counted, keeper::numbered(n).executions_of(*this));
 }
 
+// A guard that goes on to hold it goes out when the bit is gone.
 bool section_core::is_kept_unused() const noexcept {
-  return ring_.is_kept() && !keeper::numbered(kept_by_.load(relaxed)).is_inside();
+  return ring_.is_kept() && !keeper::numbered(kept_by_.load(relaxed)).is_inside() &&
+         ring_.is_kept();
 }
 
 }  // namespace turnstile::detail

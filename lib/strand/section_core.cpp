@@ -343,15 +343,20 @@ section_core::published section_core::publish_only(request& r, place p) noexcept
   if (what == after_publish::nothing && device_work && device_work->announce()) {
     go_on_with_device();
   }
-  if (what == after_publish::take_over) {
-    if (request* const next = next_awaited()) {
-      batch done;
-      done.keep_off();
-      pass_to_executor(*next, done, queued::next);
-      done.deliver();
-    }
-  }
+  if (what == after_publish::take_over) send_next();
   return published::waiting;
+}
+
+// By the owner. No user's code runs within this call: if to the shared pool, not even where an
+// executor runs jobs within post.
+void section_core::send_next(bool to_shared) noexcept {
+  request* const next = next_awaited();
+  if (next == nullptr) return;
+  batch done;
+  done.keep_off();
+  if (to_shared) done.pass_to_shared();
+  pass_to_executor(*next, done, queued::next);
+  done.deliver();
 }
 
 void section_core::body_finished(request& r) noexcept {

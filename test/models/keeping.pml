@@ -623,9 +623,9 @@ end:
     executions = since + counted + 1
 #endif
   };
+  atomic { mine(); kept = false };
   atomic { word = IN(e, FREE); e = 0 };
   done = BIT(guarded - 1);
-  atomic { mine(); kept = false };
   atomic {
     mine();
     pending--;

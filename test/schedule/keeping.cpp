@@ -567,4 +567,13 @@ TEST_SUITE("keeping") {
       together({[&] { guard.unlock(); }, [&] { ask_and_leave(s); }});
     });
   }
+
+  TEST_CASE("keeping: its guard is detached while another thread looks whether somebody has it") {
+    holds([] {
+      critical_section cs({.ring_capacity = 1});
+      keep(cs);
+      section_guard guard = lock(cs);
+      beside([&] { guard.detach(); }, {[&] { require(cs.statistics().held, "nobody has it"); }});
+    });
+  }
 }

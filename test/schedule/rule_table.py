@@ -309,12 +309,8 @@ rule("a body that has ended is not counted", ENDED, "done.add(r);\ngo_on(next_aw
      BODY)
 rule("resumes a waiting body's chain before it has accounted", ENDED,
      "done.add(r);\ndone.deliver();\ngo_on(next_after_body(done), done);", BODY)
-rule("a post that takes over does not go on", """if (request* const next = next_awaited()) {
-      batch done;
-      done.keep_off();
-      pass_to_executor(*next, done, queued::next);
-      done.deliver();
-    }""", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
+rule("a post that takes over does not go on",
+     "if (what == after_publish::take_over) send_next();", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
      "serve_or_pass(r, done, budget::callers);", "")
 
@@ -1250,11 +1246,17 @@ rule("inside of one section another one is kept", "k == nullptr || k->stays_insi
      ("keeping: within*", "keeping:*"))
 rule("its thread never notices that its guard is gone", "k == nullptr || k->stays_inside()",
      "k == nullptr || k->is_inside()", ITS_GUARD)
-INSIDE = "count_kept(by.executions());\n  by.let_out();"
-rule("a guard does not count what was kept", INSIDE, "by.let_out();", ITS_GUARD)
+INSIDE = "count_kept(by.executions());\n  ring_.hold_kept(mine_);\n  by.let_out();"
+rule("a guard does not count what was kept", INSIDE, "ring_.hold_kept(mine_);\nby.let_out();",
+     ITS_GUARD)
 rule("a guard counts when its thread may keep another one", INSIDE,
-     "by.let_out();\ncount_kept(by.executions());", ITS_GUARD)
+     "ring_.hold_kept(mine_);\nby.let_out();\ncount_kept(by.executions());", ITS_GUARD)
 rule("what a guard owns now still says that it is kept", "ring_.hold_kept(mine_);", ";", ITS_GUARD)
+SHOWN = ("keeping: its guard is detached while another thread looks*",)
+rule("a guard goes out before the queue knows what it holds", INSIDE,
+     "count_kept(by.executions());\nby.let_out();\nring_.hold_kept(mine_);", SHOWN)
+UNUSED = "ring_.is_kept() && !keeper::numbered(kept_by_.load(relaxed)).is_inside()"
+rule("who shows it unused has looked once", UNUSED + " &&\n         ring_.is_kept()", UNUSED, SHOWN)
 rule("what is kept already is not given up", "give_up_kept();\n    return false;", "return true;",
      GIVEN_UP)
 NUMBER = "kept_by_.store(k.number(), relaxed);\n  "
@@ -1275,8 +1277,9 @@ rule("who takes its own back does not serve",
      "static_cast<void>(s->ring_.let_go(s->mine_));")
 rule("who takes its own back does not say so", "if (!s->ring_.let_go(s->mine_)) s->serve_next();",
      "s->serve_next();")
-rule("what is given up is not passed on to who waits", "if (ring_.let_go(mine_)) return;",
-     "{ static_cast<void>(ring_.let_go(mine_)); return; }", GIVEN_UP)
+rule("what is given up is not passed on to who waits",
+     "if (!ring_.let_go(mine_)) send_next(to_shared);", "static_cast<void>(ring_.let_go(mine_));",
+     GIVEN_UP)
 rule("who is queued does not want it", "what != after_publish::nothing || !take_from(seen)",
      "(static_cast<void>(seen), true)", STAYS_AWAY)
 PUBLISH = """keeper::sight seen = seen_kept();

@@ -73,6 +73,9 @@
 //           K8  word.store(free) in forget, bodies.store(even, release) in forget_taken ->
 //               bodies.load(acquire), word CAS in revoke: who sees that its thread is not inside
 //               any more finds the word free, and takes nothing
+//           K9  bodies.store(even, release) in forget_taken -> bodies.load(acquire) in is_inside:
+//               who sees that a guard, which goes on to hold it, is not inside any more sees that
+//               the bit is gone
 //
 // Progress  enter and leave are wait-free, and plain loads and stores. want and revoke are
 //           wait-free, with one system call, and do not depend on the keeping thread: it may be
@@ -166,7 +169,7 @@ class alignas(cache_line) keeper {
   void keep(section_core& s, std::uint64_t executions) noexcept;
   bool keeps_something() const noexcept { return section_.load(relaxed) != nullptr; }
   // A hint, for others.
-  bool is_inside() const noexcept { return keeps_something() && (bodies() & inside) != 0; }
+  bool is_inside() const noexcept { return (bodies_.load(acquire) & inside) != 0; }  // K9
   // Of what it keeps, with those before it was kept.
   std::uint64_t executions() const noexcept {
     return (since_.load(relaxed) + ended_bodies()) / one_body;

@@ -384,6 +384,7 @@ class section_core : private job {
   void take_over(const request& r, request* own, batch& done) noexcept;
   void serve_or_pass(request* r, batch& done, int most_bodies) noexcept;
   void serve_next() noexcept;
+  void send_next(bool to_shared = false) noexcept;
   bool hand_over(request& r) noexcept;
   void release_special_hold() noexcept;
   void release_kept_elsewhere(keeper& by) noexcept;
