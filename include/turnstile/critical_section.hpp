@@ -6,6 +6,7 @@
 #include <turnstile/after.hpp>
 #include <turnstile/detail/blocking_execution.hpp>
 #include <turnstile/detail/close_awaiter.hpp>
+#include <turnstile/detail/config.hpp>
 #include <turnstile/detail/device_awaiter.hpp>
 #include <turnstile/detail/execute_after.hpp>
 #include <turnstile/detail/execute_awaiter.hpp>
@@ -313,8 +314,8 @@ class critical_section {
   /// Cancel     as execute, until the guard is owned
   /// Lifetime   the section must outlive the guard. A guard allocates, unless it is for the section
   ///            of this thread's last one
-  auto lock(const execute_options& options = detail::default_execution,
-            std::source_location where = std::source_location::current()) {
+  TURNSTILE_INLINE auto lock(const execute_options& options = detail::default_execution,
+                             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<section_guard>(core_, options, where);
   }
 

@@ -5,6 +5,7 @@
 
 #include <turnstile/critical_section.hpp>
 #include <turnstile/detail/applied_body.hpp>
+#include <turnstile/detail/config.hpp>
 
 #include <functional>
 #include <source_location>
@@ -125,8 +126,8 @@ class synchronized {
                                      where);
   }
 
-  auto lock(const execute_options& options = detail::default_execution,
-            std::source_location where = std::source_location::current()) {
+  TURNSTILE_INLINE auto lock(const execute_options& options = detail::default_execution,
+                             std::source_location where = std::source_location::current()) {
     return detail::lock_awaiter<synchronized_guard<T>, T>(section_.core_, options, where, &value_);
   }
 

@@ -186,7 +186,7 @@ class tracked<A&, of_coroutine> {
     }
   }
 
-  decltype(auto) await_resume() {
+  TURNSTILE_INLINE decltype(auto) await_resume() {
     if (at_once_ != nullptr) return take_at_once(*at_once_);
     if (away_ != nullptr) away_->enter();
     return awaiter_->await_resume();
