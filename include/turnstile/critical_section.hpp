@@ -20,6 +20,7 @@
 #include <turnstile/section_options.hpp>
 #include <turnstile/section_statistics.hpp>
 #include <turnstile/sync_wait.hpp>
+#include <turnstile/thread_pool.hpp>
 
 #include <exception>
 #include <memory>
@@ -177,7 +178,7 @@ class critical_section {
   /// Runs on    as execute, `pred` too
   /// Resumes    as execute
   /// Throws     as execute; what `pred` throws; section_closed if the section is closed before
-  ///            `pred` is true; section_full when `pred` is called, if `max_waiters` leaves no room
+  ///            `pred` was true when it was called; section_full when `pred` is called, if `max_waiters` leaves no room
   ///            to set the request aside; bad_alloc
   /// Cancel     as execute
   /// Lifetime   as execute. A request that is set aside allocates
@@ -294,10 +295,10 @@ class critical_section {
       std::source_location where = std::source_location::current()) {
     using body_type = std::decay_t<Body>;
     if constexpr (detail::submits<body_type>) {
-      execute_options here = options;
-      here.resume_on = {};
+      execute_options elsewhere = options;
+      elsewhere.resume_on = thread_pool::shared();  // this thread is blocked, and perhaps alone
       return turnstile::sync_wait(
-          detail::device_awaiter<body_type>(core_, std::forward<Body>(body), here, where));
+          detail::device_awaiter<body_type>(core_, std::forward<Body>(body), elsewhere, where));
     } else {
       detail::blocking_execution<body_type> now(core_, std::forward<Body>(body), options, where);
       return now.run();

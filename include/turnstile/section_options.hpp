@@ -31,7 +31,8 @@ struct section_options {
   device place = device::any();
   std::size_t ring_capacity = 8;  ///< cells, a power of two; never a limit on waiters
   /// Requests that may wait at once, queued or set aside; 0: no limit. With wait_outside, a request
-  /// of execute_when that finds the section idle may be set aside beyond the limit.
+  /// of execute_when that finds the section idle may be set aside beyond the limit, and one that is
+  /// outside has claimed what it uses.
   std::size_t max_waiters = 0;
   std::size_t max_in_flight = 64;  ///< device executions submitted and not complete; at least 1
   release hand_on = release::submission;  ///< of device executions

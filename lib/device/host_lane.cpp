@@ -44,7 +44,7 @@ class host_lane::host_point final : public point, public piece {
 // Points that nobody has: what was needed at once is kept for good.
 class host_lane::spare_points {
  public:
-  static spare_points& the() noexcept {
+  static spare_points& the() {  // throws the first time only
     static spare_points& it = *new spare_points;
     return it;
   }

@@ -180,8 +180,12 @@ class order_graph {
   };
 
   void declare(const std::string& outer, const std::string& inner, std::source_location where) {
-    declared_.push_back({outer, inner, {{}, {{outer, where}, {inner, where}}, true}});
-    seed(declared_.back());
+    const auto is_it = [&](const declaration& d) { return d.outer == outer && d.inner == inner; };
+    auto d = std::ranges::find_if(declared_, is_it);
+    if (d == declared_.end()) {
+      d = declared_.insert(d, {outer, inner, {{}, {{outer, where}, {inner, where}}, true}});
+    }
+    seed(*d);
     edges_[inner].erase(outer);  // what was seen against it is told when it is seen again
   }
 

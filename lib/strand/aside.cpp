@@ -113,7 +113,10 @@ stand_in* section_core::wake_aside_here(batch& done) noexcept {
       s->stands = stand_in::position::neither;
       s->is_awake = true;
       known_stand_ins()->aside.fetch_sub(1, relaxed);
-      if (limited()) limit()->leave_aside();
+      if (limited()) {
+        limit()->leave_aside();
+        stand_in::let_in(*limit());
+      }
       return s;
     } else if (s->unpin()) {
       done.add(s->behind());

@@ -178,7 +178,7 @@ section_statistics section_core::statistics() const noexcept {
   s.held = pending != 0;
   s.most_waiters = most == 0 ? 0 : most - 1;
   if (stand_in_counts* const c = known_stand_ins()) {
-    const std::size_t apart = c->aside.load(relaxed);
+    const std::size_t apart = closed ? 0 : c->aside.load(relaxed);
     s.waiters = waiting_in_line(pending, *c) + apart;
     if (apart != 0) c->note(s.waiters);  // so that what was said once is never taken back
     s.most_waiters = std::max(s.most_waiters, c->most.load(relaxed));

@@ -163,6 +163,7 @@ void submission::finish(job& j) noexcept {
 
 void submission::complete() noexcept {
   if (const std::uint64_t n = std::exchange(number_, 0); n != 0) {
+    all_->note_lost(end_);
     all_->end_one();  // T3
     if (all_->claim(n)) section_->go_on_with_device();
   }

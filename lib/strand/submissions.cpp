@@ -56,6 +56,16 @@ bool submissions::claim(std::uint64_t n) noexcept {
   return is_for_caller(seen);
 }
 
+void submissions::note_lost(const point_ref& end) noexcept {
+  if (!end->failed() || !says_lost(end->peek())) return;
+  point* none = nullptr;
+  if (lost_.compare_exchange_strong(none, end.get(), release, relaxed)) end->keep();  // T5
+}
+
+submissions::~submissions() {
+  if (point* const p = lost_.load(relaxed)) p->drop();
+}
+
 lane& submissions::own_lane(device place) {
   if (!own) own = stream_access::lane_of(stream(place.is_any() ? device::host() : place));
   return *own;
@@ -106,11 +116,17 @@ void section_core::forget_tail(submissions& all) noexcept {
   all.tail_lane = nullptr;
   has_tail_ = false;
   note_loss(*tail);
+  note_earlier_loss(all);
+}
+
+// Of work that others have followed on another device.
+void section_core::note_earlier_loss(const submissions& all) noexcept {
+  if (const point* const end = all.lost()) note_loss(*end);
 }
 
 // Twice if a body was held until its work was complete, and there was a tail before it.
 void section_core::note_loss(const point& end) noexcept {
-  if (!is_lost() && end.failed()) note_loss(end.error());
+  if (!is_lost() && end.failed()) note_loss(end.peek());
 }
 
 void section_core::note_loss(const std::exception_ptr& with) noexcept {
@@ -165,6 +181,7 @@ request* section_core::unless_it_waits(request* r, batch& done) noexcept {
       forget_tail(*all);
       return r;
     }
+    note_earlier_loss(*all);
     const submissions::wait why = all->keeps_waiting(who);
     if (why == submissions::wait::nobody) return r;
     put_back_in_line(*r, done);

@@ -29,6 +29,8 @@
 //           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one
 //               of them sees the other. The same for in_flight, which goes down before the claim;
 //               it is relaxed, for the RMWs of the word order it
+//           T5  CAS(release) in note_lost -> load(acquire) in lost: the point, of which this has a
+//               share
 //           T4  fetch_or(seq_cst, as K4 of keeper.hpp needs it) of is_lost_with_device ->
 //               load(acquire) in lost_with: the error, which the first loss writes, and nobody
 //               afterwards
@@ -85,6 +87,11 @@ class submissions {
     return tail.is_reached() || (why == wait::room && has_room());
   }
 
+  // By whoever is told of it: work that is lost with its device, though it may not be the last.
+  void note_lost(const point_ref& end) noexcept;
+  // The first one's end. Null: none is known.
+  const point* lost() const noexcept { return lost_.load(acquire); }  // T5
+
   void keep() noexcept { shares_.fetch_add(1, relaxed); }
   void drop() noexcept {
     if (shares_.fetch_sub(1, acq_rel) == 1) delete this;
@@ -103,7 +110,7 @@ class submissions {
   guarded<std::exception_ptr> lost_with{nullptr};  // T4
 
  private:
-  ~submissions() = default;
+  ~submissions();
 
   static constexpr std::uint64_t held = 1;
   static constexpr std::uint64_t came = 2;
@@ -118,6 +125,7 @@ class submissions {
   const std::size_t most_;
   atomic<std::uint64_t> word_{0};
   atomic<std::uint32_t> in_flight_{0};
+  atomic<point*> lost_{nullptr};
   atomic<std::uint32_t> shares_{1};
 };
 

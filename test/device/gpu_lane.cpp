@@ -599,6 +599,31 @@ TEST_SUITE("device") {
     CHECK(next_saw_that);
   }
 
+  TEST_CASE("gpu: a place that cannot be recorded has no event from the time before") {
+    gpu_api api = fake::table();
+    static std::optional<event> old;  // its point is given back while nothing can be recorded
+    api.stream_synchronize = [](CUstream_st* s) {
+      old.reset();
+      return fake::table().stream_synchronize(s);
+    };
+    const gpus g(api);
+    stream s(device::cuda(0));
+    stream before(device::cuda(0));
+    old = before.record();
+    see_all_done();
+    for (int k = 1; k != 3; ++k) fake::fail(fake::call::event_record, k, 400);
+    fake::fail(fake::call::stream_synchronize, 1, 900);
+    const detail::lane_ref l = lane_of(s);
+    l->begin_submission();
+    fake::launch(s.native_handle(), [] {});
+    const auto all = l->end_submission(0);
+    REQUIRE(all.end);
+    CHECK_FALSE(old);
+    CHECK(all.end->native() == nullptr);
+    CHECK_FALSE(all.end->is_reached());
+    see_all_done();
+  }
+
   TEST_CASE("gpu: what fails and is told, or is nobody's concern, is not the thread's last error") {
     const gpus g;
     int relaxed = 2;  // as this thread looks, even if it cannot change that now

@@ -107,6 +107,44 @@ TEST_SUITE("device") {
     sync_wait(t.scope.join());
   }
 
+  TEST_CASE("lost: a section is lost also if another device has followed the one that is") {
+    gpu_to_lose t;
+    critical_section cs;
+    bool ran = false;
+    const auto looks = [&ran] { ran = true; };
+    stream on_lost(device::cuda(0));
+    stream on_other(device::cuda(1));
+    t.spawn(cs.execute(submits, {.on = &on_lost}));
+    t.spawn(cs.execute(submits, {.on = &on_other}));
+    t.l.run();
+    CHECK(cs.statistics().executions == 2);
+    fake::lose(0, illegal_address);
+    t.run_until_ended(1);
+    CHECK(t.ends[0].starts_with("lost: "));
+    fake::go_by_itself(true);
+    t.run_until_ended(2);
+    CHECK(t.ends[1] == "done");
+    CHECK_THROWS_AS(cs.execute_blocking(looks), device_error);
+    CHECK_FALSE(ran);
+    sync_wait(t.scope.join());
+  }
+
+  TEST_CASE("lost: a section is lost also if the loss is noticed after another error") {
+    gpu_to_lose t;
+    critical_section cs({.place = device::cuda(0)});
+    bool ran = false;
+    const auto looks = [&ran] { ran = true; };
+    fake::fail(fake::call::event_record, 1, 400);
+    fake::fail(fake::call::event_record, 2, illegal_address);
+    t.spawn(cs.execute(submits));
+    t.run_until_ended(1);
+    CHECK(t.ends[0].starts_with("lost: "));
+    CHECK(t.devices.seen() == std::vector<device>{device::cuda(0)});
+    CHECK_THROWS_AS(cs.execute_blocking(looks), device_error);
+    CHECK_FALSE(ran);
+    sync_wait(t.scope.join());
+  }
+
   TEST_CASE("lost: who waits for a condition hears of it, and the condition is not asked") {
     for (const bool is_aside : {false, true}) {
       CAPTURE(is_aside);

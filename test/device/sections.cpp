@@ -669,10 +669,73 @@ TEST_CASE("submit and post: a handle gives the value, an error nobody takes is t
   scope.spawn(posts());
   l.run();
   d.lane.run();
-  l.run();
+  while (errors.seen().empty()) std::this_thread::yield();
   REQUIRE(errors.seen().size() == 1);
   CHECK(errors.seen()[0].section == "s");
   sync_wait(scope.join());
+}
+
+TEST_CASE("submit and post: an error of the work is told, though the body's own comes back") {
+  const support::unobserved errors;
+  by_hand d;
+  critical_section cs(on_host());
+  const auto throws = [](stream& s) {
+    s.enqueue([] { throw std::runtime_error("of the work"); });
+    throw std::runtime_error("of the body");
+  };
+  {
+    auto handle = cs.submit(throws, {.on = &d.s});
+    sync_wait(handle.submitted());
+    d.lane.run();
+    CHECK_THROWS_WITH(sync_wait(handle), "of the body");
+    sync_wait(cs.close());
+  }
+  REQUIRE(errors.seen().size() == 1);
+  CHECK_THROWS_WITH(std::rethrow_exception(errors.seen()[0].error), "of the work");
+}
+
+TEST_CASE("submit and post: the executor that they were asked on is not needed any more") {
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  std::optional<execution_handle<void>> handle;
+  {
+    support::loop l;
+    async_scope scope({.executor = l});
+    const auto asks = [&]() -> task<> {
+      handle = cs.submit(noting(done, 1), {.on = &d.s});
+      cs.post(noting(done, 2), {.on = &d.s});
+      co_return;
+    };
+    scope.spawn(asks());
+    l.run();
+    sync_wait(scope.join());
+  }
+  d.lane.run();
+  sync_wait(*handle);
+  sync_wait(cs.close());
+  CHECK(done == ints{1, 2});
+}
+
+TEST_CASE("execute_blocking: on the only thread of an executor") {
+  for (const bool is_busy : {false, true}) {
+    CAPTURE(is_busy);
+    thread_pool pool(1);
+    critical_section cs(on_host());
+    section_guard busy;
+    if (is_busy) busy = support::hold(cs);
+    ints done;
+    async_scope scope({.executor = pool});
+    const auto blocks = [&]() -> task<> {
+      cs.execute_blocking(noting(done, 1));
+      co_return;
+    };
+    scope.spawn(blocks());
+    while (is_busy && cs.statistics().waiters == 0) std::this_thread::yield();
+    busy.unlock();
+    sync_wait(scope.join());
+    CHECK(done == ints{1});
+  }
 }
 
 TEST_CASE("synchronized, dependencies, execute_blocking: the stream comes behind the data") {

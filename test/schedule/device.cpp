@@ -5,6 +5,7 @@
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"
 #include "schedule/lane.hpp"
+#include "schedule/shared_pool.hpp"
 #include "support/hold.hpp"
 
 #include <turnstile/turnstile.hpp>
@@ -302,6 +303,28 @@ TEST_SUITE("device") {
         {.most = {1, 1}});
   }
 
+  TEST_CASE("device: who asks while work is lost which other work follows, of another device") {
+    holds(
+        [] {
+          gpu lost(std::make_exception_ptr(device_error(719, "lost", "lost", true)));
+          gpu other;
+          critical_section cs{small};
+          client a;
+          client b;
+          client c;
+          const auto submits = [](stream&) {};
+          a.begin(cs.execute(submits, {.on = &lost.s}));
+          b.begin(cs.execute(submits, {.on = &other.s}));
+          bool refused = false;
+          together({[&] { refused = c.run(cs.execute([] {})) == ending::lost; },
+                    [&] { lost.lane->work(1); }, [&] { other.lane->work(1); }});
+          require(a.end() == ending::lost && b.end() == ending::ran, "not told");
+          require(cs.statistics().executions == (refused ? 2u : 3u), "counted wrongly");
+          require(!refused || !gets_in(cs), "let in");
+        },
+        {.most = {1, 0}});
+  }
+
   TEST_CASE("device: a section that is handed on at completion") {
     holds(
         [] {
@@ -329,6 +352,7 @@ TEST_SUITE("device") {
   TEST_CASE("device: a wait until it is submitted ends so or by a stop, and then begins anew") {
     holds(
         [] {
+          const shared_pool pool;
           gpu g;
           lane home;
           critical_section cs(small);
@@ -336,16 +360,12 @@ TEST_SUITE("device") {
           std::optional<execution_handle<void>> handle;
           guarded<bool> has_run{false};
           guarded<int> went_on{0};
-          const auto submits = [&]() -> task<> {
-            handle.emplace(cs.submit([&has_run](stream&) { has_run = true; }, {.on = &g.s}));
-            co_return;
-          };
           const auto waits = [&]() -> task<> {
             co_await handle->submitted();
             require(has_run, "too soon");
             went_on = went_on + 1;
           };
-          sync_wait(schedule_on(home, submits()));
+          handle.emplace(cs.submit([&has_run](stream&) { has_run = true; }, {.on = &g.s}));
           async_scope scope;
           scope.spawn(schedule_on(home, waits()));
           const std::size_t stops = any_of(3);  // before, afterwards, never

@@ -1,5 +1,6 @@
 // max_waiters.cpp - a section whose waiters are limited: refusing, or waiting outside.
 
+#include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
 #include "support/unobserved.hpp"
@@ -334,6 +335,32 @@ TEST_SUITE("section") {
     s.start(n.execute([](int& value) { ++value; }));
     CHECK(woken == 2);
     s.finish();
+  }
+
+  TEST_CASE("max_waiters: one that was set aside makes room when it runs, not when it is over") {
+    stage s;
+    critical_section cs(at_most(1, when_full::wait_outside));
+    support::gate go_on;
+    bool ready = false;
+    const auto wait_aside = [&]() -> task<> {
+      auto is_ready = [&ready] { return ready; };
+      auto waits = [&go_on]() -> task<> { co_await go_on; };
+      co_await cs.execute_when(is_ready, waits);
+    };
+    s.start(wait_aside());
+    section_guard guard = hold(cs);
+    s.start(s.note(cs, 1));
+    CHECK(cs.statistics().waiters == 1);
+    ready = true;
+    guard.unlock();
+    CHECK(cs.statistics().held);
+    CHECK(cs.statistics().waiters ==
+          1);  // it is in line now, and will be there when that is closed
+    s.start(cs.close());
+    go_on.open();
+    s.finish();
+    CHECK(s.order == std::vector{1});
+    CHECK(s.closed.empty());
   }
 
   TEST_CASE("max_waiters: closing refuses those outside") {

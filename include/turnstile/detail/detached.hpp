@@ -191,7 +191,8 @@ class detached : protected request {
 
   void prepare_submission() {
     submission_->prepare(uses_);
-    submission_->stand_before(*this, here().runs_on);
+    // Nobody needs the executor that this is asked on: whoever awaits the end goes on elsewhere.
+    submission_->stand_before(*this, {});
   }
 
   outcome run_submission() noexcept {

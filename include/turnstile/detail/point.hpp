@@ -60,10 +60,12 @@ class point {
 
   // Once it is reached: what went wrong before it.
   bool failed() const noexcept { return error_ != nullptr; }
+  // Told to somebody; or only looked at, which leaves it to others.
   std::exception_ptr error() const noexcept {
     if (error_ != nullptr) seen_.store(true, relaxed);
     return error_;
   }
+  std::exception_ptr peek() const noexcept { return error_; }
 
   // What CUDA calls it; null on the host device.
   virtual CUevent_st* native() const noexcept { return nullptr; }

@@ -254,6 +254,7 @@ class section_core : private job {
   std::uint64_t leave_tail(const counted_ref<point>& end, lane& l) noexcept;
   // It is reached, and what was to be done until then may have been lost with its device.
   void note_loss(const point& end) noexcept;
+  void note_earlier_loss(const submissions& all) noexcept;
   void note_loss(const std::exception_ptr& with) noexcept;
   void go_on_with_device() noexcept;
 

@@ -120,6 +120,7 @@ gpu_point* gpu_device::unused_or_new() {
 gpu_point* gpu_device::take_bare_point() {
   gpu_point* const p = unused_or_new();
   p->spoilt_ = true;
+  destroy(p->event_.exchange(nullptr, relaxed));  // others would wait for its last time
   return p;
 }
 

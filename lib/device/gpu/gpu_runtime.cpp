@@ -122,21 +122,20 @@ availability find_out(const gpu_api& api, int index) {
   return {0, "", "", model};
 }
 
-// Under the lock.
-const availability& found(session& all, const gpu_api& api, int index) {
-  const auto at = all.found.find(index);
-  if (at != all.found.end()) return at->second;
-  return all.found.emplace(index, find_out(api, index)).first->second;
-}
-
-// Under the lock.
-availability why_not(session& all, int index) {
+availability find_out(const session& all, int index) {
   const gpu_api* const api = table.load(acquire);
   if (api == nullptr) {
     return not_available(index, 0, "", "this program is not linked with turnstile-cuda");
   }
   if (all.is_over) return not_available(index, 0, "", after_shutdown);
-  return found(all, *api, index);
+  return find_out(*api, index);
+}
+
+// Under the lock. Only the first question about a GPU allocates.
+const availability& why_not(session& all, int index) {
+  const auto at = all.found.find(index);
+  if (at != all.found.end()) return at->second;
+  return all.found.emplace(index, find_out(all, index)).first->second;
 }
 
 gpu_device* in_use(session& all, int index) {
@@ -153,7 +152,7 @@ gpu_device& device_in_use(int index) {
   refuse_child();
   session& all = the_session();
   const std::lock_guard locked(all.lock);
-  const availability f = why_not(all, index);
+  const availability& f = why_not(all, index);
   if (!f.sentence.empty()) throw device_error(f.code, f.name, std::string(f.sentence));
   if (gpu_device* const d = in_use(all, index)) return *d;
   all.kept.push_back(std::make_unique<gpu_device>(*table.load(relaxed), index, f.model));
@@ -217,6 +216,7 @@ std::vector<gpu_device*> end_session() {
   session& all = the_session();
   const std::lock_guard locked(all.lock);
   all.is_over = true;
+  all.found.clear();
   std::vector<gpu_device*> ended;
   for (const auto& [index, d] : all.devices) ended.push_back(d);
   all.devices.clear();
@@ -240,10 +240,10 @@ std::string_view gpu_why_not(int index) noexcept {
   if (const gpu_end* const end = end_by_fork()) return end->sentence;
   session& all = the_session();
   const std::lock_guard locked(all.lock);
-  const availability f = why_not(all, index);
-  const gpu_device* const d = f.sentence.empty() ? in_use(all, index) : nullptr;
+  const std::string_view sentence = why_not(all, index).sentence;
+  const gpu_device* const d = sentence.empty() ? in_use(all, index) : nullptr;
   const gpu_end* const end = d == nullptr ? nullptr : d->over();
-  return end == nullptr ? f.sentence : end->sentence;
+  return end == nullptr ? sentence : end->sentence;
 }
 
 lane_ref make_gpu_lane(int index) {

@@ -440,10 +440,24 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
   }
   device_.forget_last_error();
   if (again.failed()) device_.ends_with(again, name());
+  if (const gpu_end* const over = device_.over()) return over->error;
   return device_.failure(o, name());
 } catch (...) {
-  device_.api().stream_synchronize(native());
-  return std::current_exception();
+  std::exception_ptr why = std::current_exception();
+  return wait_instead() ? std::move(why) : device_.over()->error;
+}
+
+// For want of memory. False: the device is lost.
+bool gpu_stream::wait_instead() noexcept {
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(order_);
+    if (device_.over() == nullptr && native() != nullptr) {
+      o = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
+    }
+  }
+  if (o.failed()) device_.forget_last_error();
+  return !device_.ends_with(o, name()) && device_.over() == nullptr;
 }
 
 // Behind what was given, if there are no callables. What is captured does not run, and a point

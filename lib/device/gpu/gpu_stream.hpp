@@ -103,6 +103,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void put_bare_point(gpu_point& p, asked_for by) noexcept;
   void append(gpu_point& p) noexcept;
   std::exception_ptr record_behind_body(point_ref& end) noexcept;
+  [[nodiscard]] bool wait_instead() noexcept;
   void owe(std::exception_ptr e) noexcept;
 
   gpu_point* first_or_let_go(std::shared_ptr<gpu_stream>& me) noexcept;
