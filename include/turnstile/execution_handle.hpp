@@ -23,7 +23,8 @@ namespace turnstile {
 ///            never end; then the handle can be awaited again
 /// Cancel     a wait that is stopped from outside ends with operation_cancelled, and the handle can
 ///            be awaited again; the execution itself continues
-/// Lifetime   must not be destroyed while it is awaited: that is reported and aborts
+/// Lifetime   must not be destroyed while it is awaited: that is reported and aborts. Guards that
+///            the body leaves behind are the awaiter's
 template <class R>
 class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
  public:

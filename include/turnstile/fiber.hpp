@@ -84,7 +84,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] fiber_a
 /// Lifetime   dropping the handle detaches: the fiber continues, and its error, if any, goes to
 ///            on_unobserved_error, but an operation_cancelled does not after a stop was requested.
 ///            Its stack is freed when the function has returned. A fiber is not part of the chain
-///            of awaits that spawned it
+///            of awaits that spawned it; guards that it still has at its end are its awaiter's
 template <class R>
 class fiber {
  public:

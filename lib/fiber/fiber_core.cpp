@@ -44,6 +44,7 @@ void fiber_core::end_stack::operator()(own_stack* s) const noexcept { s->end(); 
 
 fiber_core::~fiber_core() {
   if (coroutine_) coroutine_.destroy();  // it never started
+  if (left_ != nullptr) drop_hold(*left_);
 }
 
 void fiber_core::report(std::exception_ptr error) noexcept {
@@ -100,6 +101,7 @@ void fiber_core::run_work(void* self) noexcept {
 
 // After the coroutine, which took the chain back.
 void fiber_core::ended() noexcept {
+  left_ = coroutine_.promise().take_left();
   std::exchange(coroutine_, {}).destroy();
   stack_.reset();
   end_frame(member_);

@@ -18,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -41,6 +42,13 @@ auto await_below(int calls, A&& a) {
 task<int> twice(int n) {
   co_await yield();
   co_return 2 * n;
+}
+
+// Refused as re-entry, else as stopped: it never waits.
+task<> enter_stopped(critical_section& cs) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  co_await cs.execute([] {}, {.stop = stopped.get_token()});
 }
 
 template <class R>
@@ -196,6 +204,38 @@ TEST_SUITE("fiber") {
     sync_wait(cs.execute(body));
     on.run();
     CHECK(ran == 1);
+  }
+
+  TEST_CASE("fiber: a guard that it still has at its end is its awaiter's") {
+    loop on;
+    critical_section cs{"cs"};
+    const auto take = [&] { return turnstile::await(cs.lock()); };
+    {
+      const section_guard threads_own = ended(on, spawn_fiber(on, take));
+      CHECK_THROWS_AS(sync_wait(enter_stopped(cs)), reentry_error);
+    }
+    async_scope scope{{.executor = on}};
+    scope.spawn([](critical_section& s, fiber<section_guard> f) -> task<> {
+      const section_guard mine = co_await std::move(f);
+      co_await enter_stopped(s);
+    }(cs, spawn_fiber(on, take)));
+    on.run();
+    CHECK_THROWS_AS(sync_wait(scope.join()), reentry_error);
+    CHECK(cs.try_execute([] {}));
+  }
+
+  TEST_CASE("fiber: a guard that it still has at its end is nobody's if nobody awaits it") {
+    loop on;
+    critical_section cs{"cs"};
+    section_guard kept;
+    {
+      const auto f = spawn_fiber(on, [&] { kept = turnstile::await(cs.lock()); });
+      on.run();
+      CHECK(f.ready());
+    }
+    CHECK_THROWS_AS(sync_wait(enter_stopped(cs)), operation_cancelled);
+    kept.unlock();
+    CHECK(cs.try_execute([] {}));
   }
 
   TEST_CASE("fiber: to wait for a fiber that wants what the waiter holds is refused") {

@@ -35,6 +35,7 @@ void interpreter::submit_to(const instruction& i, std::size_t section, Target& t
   handle_slot& slot = world_.handles[i.arg % world_.handles.size()];
   if (slot.asked != nullptr) model_.drop(*slot.asked);
   slot.asked = &r;
+  slot.inner = q.inner;
   slot.handle = std::move(handle);
 }
 
@@ -52,6 +53,7 @@ void interpreter::move_handle(const instruction& i) {
   drop_handle(i.section % world_.handles.size());
   to.handle.swap(from.handle);
   to.asked = std::exchange(from.asked, nullptr);
+  to.inner = from.inner;
   from.handle = handle_slot::none{};
 }
 
@@ -67,6 +69,7 @@ task<> interpreter::await_handle(actor a, const instruction& i) {
   if (!ready && !circle && !may_wait_for(a, r.section)) co_return;
   auto handle = std::exchange(slot.handle, handle_slot::none{});
   slot.asked = nullptr;
+  chain* const inner = slot.inner;  // others may fill the slot meanwhile
   const place home = now();
   outcome got;
   try {
@@ -83,6 +86,7 @@ task<> interpreter::await_handle(actor a, const instruction& i) {
     got.error = std::current_exception();
   }
   check_handle(a, r, got, circle);
+  if (!circle && inner != nullptr) a.holds->adopt(*inner);
   check_place(home);
   if (got.error != nullptr && i.passes_errors()) std::rethrow_exception(got.error);
 }

@@ -131,6 +131,7 @@ struct handle_slot {
   using none = std::monostate;
   std::variant<none, turnstile::execution_handle<void>, turnstile::execution_handle<token>> handle;
   request* asked = nullptr;
+  chain* inner = nullptr;  // of its body; null if it was refused
 
   bool ready() const;
 };

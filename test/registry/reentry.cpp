@@ -3,12 +3,14 @@
 
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
+#include "support/loop.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <doctest/doctest.h>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -17,6 +19,7 @@
 using namespace turnstile;
 using support::foreign;
 using support::gate;
+using support::loop;
 
 namespace {
 
@@ -34,6 +37,13 @@ task<> enter_deep(critical_section& cs, int depth) {
   } else {
     co_await enter_deep(cs, depth - 1);
   }
+}
+
+// Refused as re-entry, else as stopped: it never waits.
+task<> enter_stopped(critical_section& cs) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  co_await cs.execute([] {}, {.stop = stopped.get_token()});
 }
 
 // Runs `ask` inside cs, as the body of a waiting execution.
@@ -200,6 +210,45 @@ TEST_SUITE("registry") {
     };
     CHECK_THROWS_AS(sync_wait(ask()), reentry_error);
     check_usable(cs);
+  }
+
+  TEST_CASE("reentry: a guard that a submitted body left behind counts for who awaits the handle") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    auto plain = [&] { return std::move(b.try_lock().value()); };
+    auto waits = [&]() -> task<section_guard> { co_return co_await b.lock(); };
+    auto ask = [&](auto body) -> task<> {
+      auto handle = a.submit(body);
+      const section_guard g = co_await handle;
+      co_await enter_stopped(b);
+    };
+    CHECK_THROWS_AS(sync_wait(ask(plain)), reentry_error);
+    CHECK_THROWS_AS(sync_wait(ask(waits)), reentry_error);
+    {
+      const section_guard threads_own = sync_wait(a.submit(plain));
+      CHECK_THROWS_AS(sync_wait(enter_stopped(b)), reentry_error);
+    }
+    check_usable(a);
+    check_usable(b);
+  }
+
+  TEST_CASE("reentry: a guard that a submitted body left behind is nobody's if nobody awaits it") {
+    loop l;
+    critical_section a{section_options{.name = "a", .executor = l}};
+    critical_section b{"b"};
+    section_guard kept;
+    const auto leave = [&] { kept = std::move(b.try_lock().value()); };
+    SUBCASE("posted") { a.post(leave); }
+    SUBCASE("dropped before") { static_cast<void>(a.submit(leave)); }
+    SUBCASE("dropped afterwards") {
+      const auto handle = a.submit(leave);
+      l.run();
+    }
+    l.run();
+    CHECK(kept.owns_lock());
+    CHECK_THROWS_AS(sync_wait(enter_stopped(b)), operation_cancelled);
+    kept.unlock();
+    check_usable(b);
   }
 
   TEST_CASE("reentry: a plain thread is a chain of its own") {

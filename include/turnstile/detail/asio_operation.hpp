@@ -139,6 +139,10 @@ class asio_operation final
     }
   }
 
+  ~asio_operation() {
+    if (left_ != nullptr) drop_hold(*left_);  // a handler has no chain that could have them
+  }
+
   void refuse(std::exception_ptr error) noexcept {
     got_.fail(std::move(error));
     end();
@@ -150,6 +154,7 @@ class asio_operation final
   section_core& section() const noexcept { return section_; }
   const site& place() const noexcept { return at_; }
   result<value>& got() noexcept { return got_; }
+  chain_frame*& left_behind() noexcept { return left_; }
   void body_over() noexcept {}
   // Without memory for the post this ends the program: the handler would be lost.
   void end() noexcept {
@@ -187,6 +192,7 @@ class asio_operation final
   section_core& section_;
   site at_;
   result<value> got_;
+  chain_frame* left_ = nullptr;
   asio_work<Handler> works_;
   Handler handler_;
 };

@@ -26,6 +26,7 @@ enum class bodies : bool { later, here_too };
 
 // Base of Self, which has
 //   section_core& section(), const site& place(), result<body_result_t<Body>>& got()
+//   chain_frame*& left_behind()      null at first: guards that the body leaves behind
 //   void body_begins() noexcept      if it wants to be told
 //   void body_over() noexcept        the body has ended, and the section is not left yet
 //   void end() noexcept              the section was left; this may be freed
@@ -58,7 +59,6 @@ class detached : protected request {
 
   // For waiting_body.
   void body_ended() noexcept { self().section().body_finished(*this); }
-  chain_frame*& left_behind() noexcept { return left_; }
 
  protected:
   template <class B>
@@ -78,9 +78,6 @@ class detached : protected request {
     submission_->tell(tell);
   }
   point_ref end_of_work() const noexcept { return submission_->end(); }
-  ~detached() {
-    if (left_ != nullptr) drop_hold(*left_);
-  }
 
  private:
   Self& self() noexcept { return static_cast<Self&>(*this); }
@@ -197,7 +194,7 @@ class detached : protected request {
 
   outcome run_submission() noexcept {
     const outcome what = submission_->run([this](stream& s) {
-      left_ = run_held(self().section(), nullptr, self().place(), [&] {
+      self().left_behind() = run_held(self().section(), nullptr, self().place(), [&] {
         self().got().run([&]() -> decltype(auto) { return std::invoke(*body_, s); });
       });
       self().body_over();
@@ -221,7 +218,7 @@ class detached : protected request {
     } else if constexpr (may_wait_) {
       return mine.waiting_.start(self, *mine.body_, nullptr);
     } else {
-      mine.left_ = run_held(self.section(), nullptr, self.place(), [&] {
+      self.left_behind() = run_held(self.section(), nullptr, self.place(), [&] {
         self.got().run([&]() -> decltype(auto) { return std::invoke(*mine.body_); });
       });
       self.body_over();
@@ -248,7 +245,6 @@ class detached : protected request {
   resource_list uses_;
   bool claims_are_new_ = false;
   stand_in* stand_in_ = nullptr;
-  chain_frame* left_ = nullptr;
   [[no_unique_address]] std::conditional_t<may_wait_, waiting_body<Body, Self>, no_waiting_body>
       waiting_;
   [[no_unique_address]] std::conditional_t<submits_, std::optional<submission>, no_waiting_body>

@@ -10,9 +10,10 @@
 //
 // Shape     owners_ = the run, and the handle: who drops the last share frees this
 //
-// Edges     B1  owners_.fetch_sub(acq_rel): everything, before it is freed. The result goes to who
-//               awaits the fiber by the scope's edges (scope_core.hpp): a fiber is the only work of
-//               a scope of its own, by which it is joined and stopped, and seen by the wait graph
+// Edges     B1  owners_.fetch_sub(acq_rel): everything, before it is freed. The result, and the
+//               guards that the fiber still has, go to who awaits it by the scope's edges
+//               (scope_core.hpp): a fiber is the only work of a scope of its own, by which it is
+//               joined and stopped, and seen by the wait graph
 //
 // Progress  Switching is wait-free. Beginning and ending take the lock of the pool of stacks for a
 //           few steps.
@@ -96,6 +97,8 @@ class fiber_core : public borrowed_stack, private job {
   fiber_core(work w, const fiber_options& options, const std::source_location& where);
   virtual ~fiber_core();
 
+  // When it has ended: guards that it still had, for who awaits it.
+  chain_frame* take_left() noexcept { return std::exchange(left_, nullptr); }
   // Its error, when nobody can take that any more.
   void report(std::exception_ptr error) noexcept;
 
@@ -132,6 +135,7 @@ class fiber_core : public borrowed_stack, private job {
   const site at_;
   const std::unique_ptr<scope_core, abandon_scope> scope_;
   member_frame member_;
+  chain_frame* left_ = nullptr;  // guards that it still had at its end
 };
 
 class fiber_core::promise : public coroutine_promise {
@@ -225,7 +229,10 @@ class fiber_wait {
 template <class R>
 class fiber_result : public fiber_core {
  public:
-  R take() { return got_.take(); }
+  R take() {
+    if (chain_frame* const left = this->take_left()) adopt_holds(*left);
+    return got_.take();
+  }
 
  protected:
   using fiber_core::fiber_core;

@@ -11,7 +11,7 @@
 //             ended   --drop---> (freed by the handle's side)
 //
 // Edges     H1  exchange(acq_rel) in end -> load(acquire) in ready, CAS in await_suspend, exchange
-//               in drop: the result
+//               in drop: the result, and the guards that the body left behind
 //           H2  CAS(release) in await_suspend -> exchange(acq_rel) in end: the waiter. Taking it
 //               back is relaxed: who waits the next time says so by H2 again
 //
@@ -90,7 +90,9 @@ class submitted_result {
 
   submitted_result(section_core& section, const site& at, state s)
       : section_(&section), at_(at), word_(s), name_(section.name()), id_(section.id()) {}
-  virtual ~submitted_result() = default;
+  virtual ~submitted_result() {
+    if (left_ != nullptr) drop_hold(*left_);
+  }
 
   // By the body's side, after the section was left.
   void end() noexcept {
@@ -120,6 +122,7 @@ class submitted_result {
   section_core* section_;
   site at_;
   result<R> got_;
+  chain_frame* left_ = nullptr;  // guards that the body left behind
 
  private:
   friend class handle_awaiter<R>;
@@ -133,6 +136,12 @@ class submitted_result {
     if (here().chain != nullptr && !ready() && !over_.load(relaxed)) {
       refuse_wait_if_held(*section_, at_);
     }
+  }
+
+  // By who awaits it, whose are the guards that the body left behind.
+  R take() {
+    if (chain_frame* const left = std::exchange(left_, nullptr)) adopt_holds(*left);
+    return got_.take();
   }
 
   void free() noexcept {
@@ -227,7 +236,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] handle_
       state_->awaited_ = false;  // may be awaited again
       throw operation_cancelled();
     }
-    return state_->got_.take();
+    return state_->take();
   }
 
  private:
@@ -364,6 +373,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
   const site& place() const noexcept { return this->at_; }
   section_core& section() const noexcept { return *this->section_; }
   result<value>& got() noexcept { return this->got_; }
+  chain_frame*& left_behind() noexcept { return this->left_; }
   using base::body_begins;
   using base::body_over;
   using base::end;
