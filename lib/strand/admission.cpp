@@ -67,6 +67,7 @@ void section_core::give_up_room() noexcept {
 void section_core::give_up(place p) noexcept {
   give_up_room();  // first: once the place is published the section may end
   if constexpr (section_ring::arrival_is_place) {
+    stand_ins().left_in_line.fetch_add(1, relaxed);
     if (publish_only(*new stand_in, p) == published::closed) std::abort();
   }
 }

@@ -88,7 +88,7 @@ bool section_core::is_there(stand_in& s) noexcept {
     s.stands = stand_in::position::neither;
     return true;
   }
-  if (s.is_somebodys()) known_stand_ins()->left_in_line.fetch_sub(1, relaxed);
+  known_stand_ins()->left_in_line.fetch_sub(1, relaxed);
   s.pass_over();
   return false;
 }

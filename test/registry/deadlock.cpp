@@ -1418,6 +1418,38 @@ TEST_SUITE("registry") {
     CHECK(f[1].well());
   }
 
+  TEST_CASE("deadlock: who was refused waits no more, though its place is still in line") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    gate g[2];
+    fate f[2];
+    int refused = 0;
+    auto asks_again = [&]() -> task<> {
+      co_await g[1];
+      for (int n = 0; n != 3; ++n) {
+        try {
+          co_await enter(a);
+        } catch (const deadlock_error&) {
+          ++refused;
+        }
+        CHECK(a.statistics().waiters == 0);
+      }
+    };
+    const foreign x = run(hold_then(a, g[0], b), f[0]);
+    const foreign y = run([&]() -> task<> { co_await b.execute(asks_again); }(), f[1]);
+    g[0].open();
+    CHECK(b.statistics().waiters == 1);
+    g[1].open();
+    CHECK(refused == 3);
+    CHECK(f[0].well());
+    CHECK(f[1].well());
+    section_guard busy = support::hold(a);
+    const foreign z = run(enter(a), f[0]);
+    CHECK(a.statistics().waiters == 1);
+    busy.unlock();
+    check_usable(a);
+  }
+
   // --- not seen ----------------------------------------------------------------------------------
 
   TEST_CASE("not seen: a guard that one child left behind while its sibling waits") {

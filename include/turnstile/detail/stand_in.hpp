@@ -97,7 +97,7 @@ struct stand_in_counts {
   atomic<std::uint32_t> shares{1};
   statistic<std::uint64_t> withdrawn{0};
   statistic<std::uint64_t> closed{0};        // set aside when the section was closed
-  statistic<std::uint32_t> left_in_line{0};  // withdrawn, and not passed over yet
+  statistic<std::uint32_t> left_in_line{0};  // of nobody by now, and not passed over yet
   atomic<std::uint32_t> aside{0};            // relaxed: only its owner ends a section
   // That waited at once, while some were set aside: as far as anybody looked.
   statistic<std::size_t> most{0};
