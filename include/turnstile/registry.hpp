@@ -94,7 +94,8 @@ class registry {
   static std::vector<section_record> sections();
 
   /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and
-  /// what was kept is forgotten. Costs nothing where it is off.
+  /// what was kept is forgotten. Costs nothing where it is off. What was asked for before, and is
+  /// awaited afterwards, is recorded without resources if its section had claimed them all already.
   static void keep_executions(std::size_t last_n);
   /// What is kept, the oldest first. Refused requests are not among them, nor executions for which
   /// there was no memory.
