@@ -110,7 +110,8 @@ class critical_section {
   /// Memory     as of any section while somebody holds it; a section that is made after the last
   ///            one of its name has ended is a new one, and sees nothing of what that one's bodies
   ///            wrote
-  /// Progress   takes a lock of that name; the first call makes the section under it
+  /// Progress   takes a lock of that name; the first call makes the section under it. Blocks its
+  ///            thread where the last pointer is just let go of, until its claims are given up
   /// Lifetime   the section ends with the last pointer to it, under the destructor's conditions
   static std::shared_ptr<critical_section> open(std::string_view shared_name,
                                                 std::string_view container = {});

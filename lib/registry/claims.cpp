@@ -222,6 +222,7 @@ struct claims_book {
       r->details()->claimants.erase(mine.section.id());
       settle(t, *r);
     }
+    mine.resources.clear();
   }
 
   // After a claimant has gone.
@@ -358,6 +359,11 @@ void withdraw_claims(const section_core& s, const resource_list& uses, bool excl
   const std::lock_guard lock(claims_lock);
   section_claims& mine = claims_book::record_of(s);
   for (std::size_t i = 0; i != uses.size(); ++i) claims_book::withdraw(mine, uses[i], exclusive);
+}
+
+void give_up_claims(const section_core& s) noexcept {
+  const std::lock_guard lock(claims_lock);
+  if (section_claims* const all = s.claims()) claims_book::give_up(*all);  // C1
 }
 
 void end_claims(section_claims& all) noexcept {

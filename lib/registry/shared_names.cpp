@@ -3,6 +3,8 @@
 #include "registry/shared_names.hpp"
 
 #include <turnstile/critical_section.hpp>
+#include <turnstile/detail/claims.hpp>
+#include <turnstile/execute.hpp>
 
 #include <memory>
 #include <mutex>
@@ -23,34 +25,39 @@ class last_holder {
   void comes_to(std::shared_ptr<shared_name> place) noexcept { place_ = std::move(place); }
 
   void operator()(critical_section* section) noexcept {
-    if (const std::shared_ptr<shared_name> place = std::move(place_)) leave(*place);
-    delete section;
+    if (const std::shared_ptr<shared_name> place = std::move(place_)) {
+      detail::give_up_claims(detail::section_access::core(*section));
+      leave(*place);
+    }
+    delete section;  // which may block, so nobody waits for that
   }
 
  private:
   void leave(shared_name& place) const noexcept {
     const std::lock_guard lock(place.lock);
-    if (place.forgotten || !place.section.expired()) return;  // the name may lead elsewhere by now
     place.section.reset();
     place.forgotten = true;
     detail::forget_place(name_);
+    place.left.notify_all();
   }
 
   name_key name_;
   std::shared_ptr<shared_name> place_;
 };
 
-// Null if the place was forgotten before it was locked.
+// Null if the place is forgotten.
 std::shared_ptr<critical_section> open_at(const std::shared_ptr<shared_name>& place,
                                           const name_key& name, auto&& make) {
-  const std::lock_guard lock(place->lock);
-  if (place->forgotten) return nullptr;
+  std::unique_lock lock(place->lock);
   if (auto section = place->section.lock()) return section;
+  if (place->has_been_shared) place->left.wait(lock, [&] { return place->forgotten; });
+  if (place->forgotten) return nullptr;
   last_holder end(name);  // before there is a section that it could leave without an end
   std::shared_ptr<critical_section> section(make(), std::move(end));
   // Not before that has succeeded, for if it throws the deleter is called under the lock.
   std::get_deleter<last_holder>(section)->comes_to(place);
   place->section = section;
+  place->has_been_shared = true;
   return section;
 }
 

@@ -1,4 +1,5 @@
-// meanwhile.cpp - what others do between two steps of a request that begins to wait.
+// meanwhile.cpp - what others do between two steps: of a request that begins to wait, and of a look
+// at a section that ends.
 //
 // A program of its own, because it replaces the global operator new: each case is run again and
 // again, and within the first, the second, the third ... allocation of its thread another thread
@@ -147,6 +148,35 @@ TEST_SUITE("path") {
       y->wait();
       CHECK(ours == "well");
       CHECK((theirs == "cancelled" || theirs == "well"));
+      return acted;
+    });
+  }
+
+  TEST_CASE("meanwhile: who opens a name while its last section ends may use what that one did") {
+    at_each_allocation([](long n) {
+      const resource r;
+      const auto use = [&r] {
+        auto cs = critical_section::open("ends while it is looked at");
+        cs->execute_blocking([] {}, {.uses = r});
+        return cs;
+      };
+      std::shared_ptr<critical_section> last = use();
+      const std::weak_ptr<critical_section> is_shared = last;
+      std::thread drops;
+      bool refused = false;
+      const auto reopen = [&] {
+        drops = std::thread([&] { last.reset(); });  // until the look at it has ended
+        while (!is_shared.expired()) std::this_thread::yield();
+        try {
+          use();
+        } catch (const exclusive_access_error&) {
+          refused = true;
+        }
+      };
+      const bool acted = during(n, reopen, [] { static_cast<void>(registry::sections()); });
+      if (!acted) reopen();
+      drops.join();
+      CHECK_FALSE(refused);
       return acted;
     });
   }

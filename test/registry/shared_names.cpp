@@ -93,6 +93,26 @@ TEST_SUITE("registry") {
     CHECK(overlaps == 0);
   }
 
+  TEST_CASE("open: opened and dropped by several threads, what the last one claimed is free") {
+    constexpr int each = 5000;
+    const resource r{"r"};
+    std::atomic<int> refused{0};
+    std::vector<std::jthread> all;
+    for (int t = 0; t != 4; ++t) {
+      all.emplace_back([&] {
+        for (int i = 0; i != each; ++i) {
+          try {
+            critical_section::open("claims")->execute_blocking([] {}, {.uses = r});
+          } catch (const exclusive_access_error&) {
+            ++refused;
+          }
+        }
+      });
+    }
+    for (std::jthread& t : all) t.join();
+    CHECK(refused == 0);
+  }
+
   TEST_CASE("open: opened and dropped by several threads, it is never a dead one") {
     constexpr int each = 2000;
     long counter = 0;

@@ -134,6 +134,8 @@ resource_list claimed_at_all(const section_core& s, const resource_list& uses) n
 void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 void withdraw_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 
+// Before the section ends, by who knows that nobody uses it any more: others may claim what it has.
+void give_up_claims(const section_core& s) noexcept;
 // By a section's destructor.
 void end_claims(section_claims& all) noexcept;
 
