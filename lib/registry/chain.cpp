@@ -45,13 +45,35 @@ std::vector<held_step> path_from(const chain_frame& holder, const section_core& 
   return path;
 }
 
-// `f` is the base, or what is left of it where its top was let go.
-bool belongs_to(const chain_frame* f, const chain_frame* base) noexcept {
-  while (f != base) {
-    if (base == nullptr || !gone(*base)) return false;
-    base = base->parent;
+// Takes what is gone off `at`, where a share is kept. True: there was something.
+template <class Frame>
+bool take_gone_off(Frame& at) noexcept {
+  bool any = false;
+  for (; at != nullptr && gone(*at); any = true) {
+    chain_frame* const below = share(at->parent);
+    drop(at);
+    at = below;
   }
-  return true;
+  return any;
+}
+
+// A guard's frame, and nobody has a share but the guard and the chain. Whether it is gone is asked
+// last: the guard's share could be anybody's then. So could that of what a copy stands for.
+bool is_only_here(const chain_frame* f) noexcept {
+  if (!is_hold(f)) return false;
+  const auto& h = static_cast<const hold_frame&>(*f);
+  return !h.is_copy && h.shares.load(acquire) == 2 && !gone(h);  // E1
+}
+
+// Not further down: a thousand guards may be let go in the order in which they were taken.
+bool is_near(const chain_frame* top, const hold_frame& h) noexcept {
+  return top == &h || (is_only_here(top) && top->parent == &h);
+}
+
+// Where something was taken out of what lies from `top` down to `end`, and `there` is still there.
+void narrow_masks(chain_frame* top, const chain_frame* end, chain_mask there) noexcept {
+  if (end != nullptr) there |= end->mask;
+  for (chain_frame* f = top; f != end; f = f->parent) f->mask &= there;
 }
 
 // Null: none of its own.
@@ -130,12 +152,29 @@ held_step step_of(std::string label, const site& at) {
 
 chain_frame* innermost_frame() noexcept {
   chain_top& top = here().chain;
-  while (top != nullptr && gone(*top)) {
-    chain_frame* const below = share(top->parent);
-    drop(top);
-    top = below;
-  }
+  take_gone_off(top);
   return top;
+}
+
+chain_frame* without_gone() noexcept {
+  chain_frame* const top = innermost_frame();
+  chain_frame* f = top;
+  chain_mask there = 0;
+  bool any = false;
+  for (; is_only_here(f); f = f->parent) {
+    if (take_gone_off(f->parent)) any = true;
+    there |= mask_of(f->section);
+  }
+  if (any) narrow_masks(top, f, there);
+  return top;
+}
+
+bool belongs_to(const chain_frame* f, const chain_frame* base) noexcept {
+  while (f != base) {
+    if (base == nullptr || !gone(*base)) return false;
+    base = base->parent;
+  }
+  return true;
 }
 
 std::stop_token any_surrounding_stop(const chain_frame* top) noexcept {
@@ -292,7 +331,7 @@ void let_go_anywhere(hold_frame& h) noexcept {
     return;
   }
   h.let_go.store(true, relaxed);  // E2
-  if (t.chain == &h) innermost_frame();
+  if (is_near(t.chain, h)) without_gone();
   drop_hold(h);
 }
 
@@ -322,6 +361,7 @@ void adopt_holds(chain_frame& top) noexcept {
     drop(std::exchange(here().chain, &top));
     return;
   }
+  without_gone();
   lowest->parent = std::exchange(here().chain, &top);
   const chain_mask below = lowest->parent == nullptr ? 0 : lowest->parent->mask;
   for (chain_frame* f = &top;; f = f->parent) {

@@ -6,10 +6,13 @@
 #include "support/hold.hpp"
 #include "support/loop.hpp"
 
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/turnstile.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <coroutine>
+#include <cstddef>
 #include <doctest/doctest.h>
 #include <exception>
 #include <optional>
@@ -86,6 +89,28 @@ struct at_once {
   void await_suspend(std::coroutine_handle<> h) const { h.resume(); }
   void await_resume() const noexcept {}
 };
+
+// What the calling chain has, with what is gone from it and was not taken out.
+std::size_t frames_here() {
+  std::size_t n = 0;
+  for (const detail::chain_frame* f = detail::here().chain; f != nullptr; f = f->parent) ++n;
+  return n;
+}
+
+task<section_guard> step(section_guard& from, critical_section& to) {
+  section_guard next = co_await to.lock();
+  from.unlock();
+  co_return next;
+}
+
+// Takes each before it lets the last one go.
+task<> roll(critical_section (&ring)[3], int steps, std::size_t& most) {
+  section_guard held = co_await ring[0].lock();
+  for (int i = 1; i <= steps; ++i) {
+    held = co_await ring[i % 3].lock();
+    most = std::max(most, frames_here());
+  }
+}
 
 // Asks for a section when an error is reported.
 struct asks {
@@ -596,6 +621,102 @@ TEST_SUITE("registry") {
     int after = 0;
     sync_wait(when_all(enter(below, after), enter(sections[3], after)));
     CHECK(after == 2);
+  }
+
+  TEST_CASE("chain: guards that take turns, the next one before the last, do not pile up") {
+    critical_section ring[3];
+    std::size_t most = 0;
+    sync_wait(roll(ring, 20, most));
+    CHECK(most == 1);
+    const auto two_at_a_time = [&]() -> task<> {
+      section_guard last = co_await ring[0].lock();
+      section_guard held = co_await ring[1].lock();
+      for (int i = 2; i != 20; ++i) {
+        section_guard next = co_await ring[i % 3].lock();
+        last = std::exchange(held, std::move(next));
+        CHECK(frames_here() <= 3);
+      }
+    };
+    sync_wait(two_at_a_time());
+    const auto by_a_task = [&]() -> task<> {
+      section_guard held = co_await ring[0].lock();
+      for (int i = 1; i != 20; ++i) {
+        held = co_await step(held, ring[i % 3]);
+        CHECK(frames_here() == 1);
+      }
+    };
+    sync_wait(by_a_task());
+    const auto let_go_elsewhere = [&]() -> task<> {
+      section_guard held = co_await ring[0].lock();
+      for (int i = 1; i != 20; ++i) {
+        section_guard next = co_await ring[i % 3].lock();
+        std::thread([&] { held.unlock(); }).join();
+        held = std::move(next);
+        CHECK(frames_here() == 2);
+      }
+    };
+    sync_wait(let_go_elsewhere());
+  }
+
+  TEST_CASE("chain: guards that take turns and wait for each do not pile up") {
+    critical_section ring[3];
+    std::size_t most = 0;
+    section_guard busy = support::hold(ring[1]);
+    bool over = false;
+    const foreign f = support::await_in_foreign(roll(ring, 20, most), over);
+    for (int i = 2; i <= 20; ++i) busy = support::hold(ring[i % 3]);
+    busy.unlock();
+    CHECK(over);
+    CHECK_NOTHROW(f.rethrow());
+    CHECK(most == 1);
+  }
+
+  TEST_CASE("chain: what is held among guards that take turns is still found, and nothing else") {
+    critical_section below;
+    critical_section between;
+    critical_section ring[3];
+    const auto refused = [](critical_section& cs) -> task<bool> {
+      try {
+        co_await cs.execute([] {});
+      } catch (const reentry_error&) {
+        co_return true;
+      }
+      co_return false;
+    };
+    const auto whole = [&]() -> task<> {
+      const section_guard bottom = co_await below.lock();
+      section_guard held = co_await ring[0].lock();
+      for (int i = 1; i != 10; ++i) {
+        section_guard middle = co_await between.lock();
+        held = co_await ring[i % 3].lock();
+        for (critical_section& cs : ring) CHECK(co_await refused(cs) == (&cs == &ring[i % 3]));
+        CHECK(co_await refused(between));
+        middle.unlock();
+        CHECK_FALSE(co_await refused(between));
+        CHECK(co_await refused(below));
+      }
+    };
+    sync_wait(whole());
+  }
+
+  TEST_CASE("chain: a lazy coroutine of another library takes a guard and lets its awaiter's go") {
+    critical_section a;
+    critical_section b;
+    for (const bool first_it_lets_go : {false, true}) {
+      const auto lazy_step = [&](section_guard& held, section_guard& next) -> lazy {
+        if (first_it_lets_go) held.unlock();
+        next = co_await b.lock();
+        held.unlock();
+      };
+      const auto whole = [&]() -> task<> {
+        section_guard held = co_await a.lock();
+        section_guard next;
+        co_await lazy_step(held, next);
+        co_await a.execute([] {});
+        CHECK_THROWS_AS(co_await b.execute([] {}), reentry_error);
+      };
+      sync_wait(whole());
+    }
   }
 
   TEST_CASE("chain: a guard taken by a when_all child and returned belongs to the parent") {

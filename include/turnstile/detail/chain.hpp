@@ -2,8 +2,9 @@
 //
 // Ownership follows the chain of awaits, not the thread. A chain is a list of frames, innermost
 // first; a frame says "this section is held, and below it whatever my parent says". Frames never
-// change once they are visible, except that a guard's frame can be marked as let go, and is put
-// onto another chain with the guard when the chain that took it ends.
+// change once they are visible, except that a guard's frame can be marked as let go, is put onto
+// another chain with the guard when the chain that took it ends, and loses what is gone below it
+// while nobody else can look at it: guards that take turns would pile up otherwise (without_gone).
 //
 // Kinds of frame:
 //   body    lives in the awaiting coroutine's frame (or on the stack) while a body runs. Not
@@ -240,6 +241,10 @@ held_step step_of(std::string label, const site& at);
 
 // The calling chain without what is gone from its top; null if it has nothing.
 chain_frame* innermost_frame() noexcept;
+// The same, and what is gone further down is taken out, as far as nobody else can look at it.
+chain_frame* without_gone() noexcept;
+// `f` is the base, or what is left of it where its top was let go.
+bool belongs_to(const chain_frame* f, const chain_frame* base) noexcept;
 
 // Copies of all its frames, for somebody else's coroutine; a share. When an original ends, end_copy
 // says so.

@@ -93,8 +93,8 @@ class chain_promise {
   // it has them now.
   TURNSTILE_COLD bool left_holds_here() const noexcept {
     const chain_frame* top = here().chain;
-    while (top != chain_ && top != nullptr && is_hold(top)) top = top->parent;
-    return top == chain_;
+    while (!belongs_to(top, chain_) && is_hold(top)) top = top->parent;
+    return belongs_to(top, chain_);
   }
 
   chain_frame* chain_ = nullptr;  // while suspended; owned share

@@ -49,7 +49,7 @@ TURNSTILE_INLINE void note_kept(hold_frame& h, keeper& k) noexcept {
 TURNSTILE_INLINE void push_hold(thread_state& t, hold_frame& h) noexcept {
   chain_top& top = t.chain;
   // The thread's share of the old top becomes the frame's.
-  h.parent = is_hold(top) ? innermost_frame() : static_cast<chain_frame*>(top);
+  h.parent = is_hold(top) ? without_gone() : static_cast<chain_frame*>(top);
   h.mask = mask_of(h.section) | (top == nullptr ? 0 : top->mask);
   top = &h;
 }
