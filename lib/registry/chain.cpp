@@ -65,6 +65,10 @@ bool is_only_here(const chain_frame* f) noexcept {
   return !h.is_copy && h.shares.load(acquire) == 2 && !gone(h);  // E1
 }
 
+// How many guards' frames whoever puts another one on top looks through: who has many more would
+// else look through all of them each time.
+constexpr int most_looked_through = 16;
+
 // Not further down: a thousand guards may be let go in the order in which they were taken.
 bool is_near(const chain_frame* top, const hold_frame& h) noexcept {
   return top == &h || (is_only_here(top) && top->parent == &h);
@@ -161,7 +165,7 @@ chain_frame* without_gone() noexcept {
   chain_frame* f = top;
   chain_mask there = 0;
   bool any = false;
-  for (; is_only_here(f); f = f->parent) {
+  for (int n = 0; n != most_looked_through && is_only_here(f); ++n, f = f->parent) {
     if (take_gone_off(f->parent)) any = true;
     there |= mask_of(f->section);
   }
