@@ -15,6 +15,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace turnstile::detail {
 
@@ -219,8 +220,6 @@ namespace {
 
 mutex copying;
 
-chain_frame* kept_copy(chain_frame* top);
-
 // A share for the caller, and none yet for anybody else. Takes over the share that `below` stands
 // for.
 hold_frame* copy_of(const chain_frame& f, chain_frame* below) try {
@@ -239,35 +238,45 @@ hold_frame* copy_of(const chain_frame& f, chain_frame* below) try {
   throw;
 }
 
-hold_frame* copy_of(hold_frame& h) {
-  hold_frame* const c = copy_of(h, kept_copy(h.parent));
+hold_frame* copy_of(hold_frame& h, chain_frame* below) {
+  hold_frame* const c = copy_of(static_cast<const chain_frame&>(h), below);
   c->follows = &h;
   share_hold(h);
   return c;
 }
 
-hold_frame* copy_of(uncounted_frame& f) {
-  if (f.copy == nullptr) {
-    f.copy = copy_of(f, kept_copy(f.parent));
-    if (is_member(&f)) {
-      f.copy->scope = static_cast<member_frame&>(f).scope;
-      f.copy->called = f.copy->scope->called();
-    }
-    if (const std::stop_token* const stop = stop_of(f)) f.copy->stop = *stop;
+hold_frame* copy_of(uncounted_frame& f, chain_frame* below) {
+  f.copy = copy_of(static_cast<const chain_frame&>(f), below);
+  if (is_member(&f)) {
+    f.copy->scope = static_cast<member_frame&>(f).scope;
+    f.copy->called = f.copy->scope->called();
   }
+  if (const std::stop_token* const stop = stop_of(f)) f.copy->stop = *stop;
   share_hold(*f.copy);
   return f.copy;
 }
 
-// Then so is everything below it.
-bool is_copy(const chain_frame& f) noexcept {
-  return is_hold(&f) && static_cast<const hold_frame&>(f).is_copy;
+// What there is already, and then it is of everything below as well. Null: nothing.
+chain_frame* copy_there(chain_frame& f) noexcept {
+  if (!is_hold(&f)) return static_cast<uncounted_frame&>(f).copy;
+  return static_cast<hold_frame&>(f).is_copy ? &f : nullptr;
 }
 
+// From the outermost one without a copy upwards. Not by recursion: a fiber's stack is small.
 chain_frame* kept_copy(chain_frame* top) {
-  if (top == nullptr || is_copy(*top)) return share(top);
-  return is_hold(top) ? copy_of(static_cast<hold_frame&>(*top))
-                      : copy_of(static_cast<uncounted_frame&>(*top));
+  std::vector<chain_frame*> uncopied;
+  chain_frame* copy = nullptr;
+  for (chain_frame* f = top; f != nullptr && copy == nullptr; f = f->parent) {
+    copy = copy_there(*f);
+    if (copy == nullptr) uncopied.push_back(f);
+  }
+  share(copy);
+  for (; !uncopied.empty(); uncopied.pop_back()) {
+    chain_frame* const f = uncopied.back();
+    copy = is_hold(f) ? copy_of(static_cast<hold_frame&>(*f), copy)
+                      : copy_of(static_cast<uncounted_frame&>(*f), copy);
+  }
+  return copy;
 }
 
 }  // namespace

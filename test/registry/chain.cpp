@@ -13,6 +13,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
+#include <deque>
 #include <doctest/doctest.h>
 #include <exception>
 #include <optional>
@@ -717,6 +718,26 @@ TEST_SUITE("registry") {
       };
       sync_wait(whole());
     }
+  }
+
+  TEST_CASE("chain: another library's coroutine may keep a long chain of a fiber") {
+    std::deque<critical_section> many(1000);
+    critical_section wanted;
+    loop l;
+    section_guard busy = support::hold(wanted);
+    bool over = false;
+    std::optional<foreign> other;
+    auto fiber = spawn_fiber(l, [&] {
+      std::vector<section_guard> held;
+      for (critical_section& cs : many) held.push_back(await(cs.lock()));
+      other.emplace(support::await_in_foreign(wanted.execute([] {}), over));
+    });
+    l.run();
+    sync_wait(std::move(fiber));
+    CHECK_FALSE(over);
+    busy.unlock();
+    l.run();
+    CHECK(over);
   }
 
   TEST_CASE("chain: a guard taken by a when_all child and returned belongs to the parent") {
