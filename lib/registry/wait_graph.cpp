@@ -45,6 +45,19 @@ const chain_frame* frame_with(const chain_frame* top, const void* node) noexcept
 
 held_step step_of(const chain_frame& f) { return step_of(label_of(f), *f.at); }
 
+// The chain keeps its frames until it has taken its wait back, which needs the lock.
+wait_record record_of(const wait& w) {
+  wait_record r;
+  r.wants = {w.wants, w.is_join ? w.scope()->called() : std::string_view(),
+             std::string(w.at->name()), w.at->where};
+  for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
+    if (gone(*f)) continue;
+    r.has.push_back({node_of(*f), f->section == nullptr ? scope_called(*f) : std::string_view(),
+                     std::string(f->at->name()), f->at->where});
+  }
+  return r;
+}
+
 }  // namespace
 
 // The table of waits, and the search. All of it under the lock.
@@ -90,6 +103,7 @@ class wait_graph {
 
   bool may_close(const wait& w) const noexcept;
   bool closed(wait& w) noexcept;
+  void begin_at(wait& w) noexcept;
   bool find_way_back(wait& w) noexcept;
   void look_at(wait& u, const chain_frame& through, wait& from) noexcept;
   void look_behind(wait& from) noexcept;
@@ -170,13 +184,17 @@ bool wait_graph::closed(wait& w) noexcept {
   return false;
 }
 
-// Breadth first, so that the way found is a shortest one.
-bool wait_graph::find_way_back(wait& w) noexcept {
-  ++search_;
+void wait_graph::begin_at(wait& w) noexcept {
   w.seen = search_;
   w.from = nullptr;
   w.behind = nullptr;
   last_ = &w;
+}
+
+// Breadth first, so that the way found is a shortest one.
+bool wait_graph::find_way_back(wait& w) noexcept {
+  ++search_;
+  begin_at(w);
   for (wait* at = &w; at != nullptr; at = at->behind) {
     own_ = frame_with(w.by, at->wants);
     if (own_ != nullptr) {
@@ -252,23 +270,13 @@ std::vector<wait_record> wait_graph::all() {
   return all;
 }
 
-// The chain keeps its frames until it has taken its wait back, which needs the lock.
+// With those of the work that it joins, and so on.
 void wait_graph::add_to(std::vector<wait_record>& all, wait& w) {
   if (w.seen == search_ || over(w)) return;
-  w.seen = search_;
-  wait_record r;
-  r.wants = {w.wants, w.is_join ? w.scope()->called() : std::string_view(),
-             std::string(w.at->name()), w.at->where};
-  for (const chain_frame* f = w.by; f != nullptr; f = f->parent) {
-    if (gone(*f)) continue;
-    r.has.push_back({node_of(*f), f->section == nullptr ? scope_called(*f) : std::string_view(),
-                     std::string(f->at->name()), f->at->where});
-  }
-  all.push_back(std::move(r));
-  if (!w.is_join) return;
-  const std::lock_guard members(w.scope()->lock_);
-  for (const member_frame* m = w.scope()->first_; m != nullptr; m = m->next) {
-    if (wait* const next = m->waits.load(acquire)) add_to(all, *next);  // G2
+  begin_at(w);
+  for (wait* at = &w; at != nullptr; at = at->behind) {
+    all.push_back(record_of(*at));
+    if (at->is_join) look_into(*at->scope(), *at);
   }
 }
 

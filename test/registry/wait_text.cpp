@@ -5,10 +5,12 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <doctest/doctest.h>
 #include <string>
 #include <thread>
+#include <utility>
 
 using namespace turnstile;
 using support::loop;
@@ -34,6 +36,16 @@ task<> enter(critical_section& wanted) {
 task<> join_inside(critical_section& held, async_scope& work) {
   auto body = [&work]() -> task<> { co_await work.join(); };
   co_await held.execute(body);
+}
+
+task<> join_deep(int depth, critical_section& wanted, loop& l) {
+  if (depth == 0) {
+    co_await enter(wanted);
+    co_return;
+  }
+  async_scope work({.executor = l});
+  work.spawn(join_deep(depth - 1, wanted, l));
+  co_await work.join();
 }
 
 }  // namespace
@@ -123,5 +135,25 @@ TEST_SUITE("registry") {
     CHECK(a.statistics().executions == 500);
     CHECK(b.statistics().executions == 1000);
     CHECK(registry::wait_graph().empty());
+  }
+
+  TEST_CASE("wait_graph: a fiber may ask for it, however deep joins are nested") {
+    constexpr int depth = 1000;
+    critical_section a;
+    critical_section b;
+    loop l;
+    async_scope scope({.executor = l});
+    section_guard busy = support::hold(b);
+    const auto body = [&] { return join_deep(depth, b, l); };
+    scope.spawn(a.execute(body));
+    l.run();
+    std::string text;
+    auto fiber = spawn_fiber(l, [&text] { text = registry::wait_graph(); });
+    l.run();
+    CHECK(std::ranges::count(text, '\n') == depth + 1);
+    busy.unlock();
+    l.run();
+    sync_wait(std::move(fiber));
+    sync_wait(scope.join());
   }
 }
