@@ -179,8 +179,8 @@ class critical_section {
   /// Runs on    as execute, `pred` too
   /// Resumes    as execute
   /// Throws     as execute; what `pred` throws; section_closed if the section is closed before
-  ///            `pred` was true when it was called; section_full when `pred` is called, if `max_waiters` leaves no room
-  ///            to set the request aside; bad_alloc
+  ///            `pred` was true when it was called; section_full when `pred` is called, if
+  ///            `max_waiters` leaves no room to set the request aside; bad_alloc
   /// Cancel     as execute
   /// Lifetime   as execute. A request that is set aside allocates
   template <class Pred, class Body>
