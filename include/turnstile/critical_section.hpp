@@ -333,8 +333,9 @@ class critical_section {
   /// From the await on, refuses new requests; resumes when every accepted one has finished. Then
   /// the section may be destroyed; results may still be on their way to coroutines that await them.
   ///
-  /// Requests set aside whose predicate is still false, and those outside max_waiters, end with
-  /// section_closed then.
+  /// Requests set aside, whose predicate was false when it was last called, and those outside
+  /// max_waiters, end with section_closed then. A wait that ends before counts as withdrawn, and
+  /// keeps some 400 bytes until the section has closed.
   ///
   /// Memory     the awaiter sees what every body of the section wrote
   /// Resumes    on the executor the awaiting coroutine was running on
