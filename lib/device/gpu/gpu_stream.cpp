@@ -456,8 +456,11 @@ bool gpu_stream::wait_instead() noexcept {
       o = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
     }
   }
-  if (o.failed()) device_.forget_last_error();
-  return !device_.ends_with(o, name()) && device_.over() == nullptr;
+  if (o.failed()) {
+    device_.forget_last_error();
+    device_.ends_with(o, name());
+  }
+  return device_.over() == nullptr;
 }
 
 // Behind what was given, if there are no callables. What is captured does not run, and a point
