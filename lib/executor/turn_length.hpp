@@ -7,8 +7,8 @@
 //
 // What is measured is a job from its start to the end of a turn, by the bodies that were run
 // meanwhile. The clock costs as much as five short bodies. So a turn that ends unmeasured has the
-// next few jobs looked at, one of which may be its like; and where 32 bodies take less than 4 us, only
-// who calls `watch` has, now and then.
+// next few jobs looked at, one of which may be its like; and where 32 bodies take less than 4 us,
+// only who calls `watch` has, now and then.
 //
 // Where nobody waits the same coroutine has the next turn as well, and to ask whether somebody does
 // costs as much as six kept executions. So those turns get longer.

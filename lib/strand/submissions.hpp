@@ -29,11 +29,11 @@
 //           T3  the point's exchange in reach, then claim's RMW; hold's RMW, then is_reached: one
 //               of them sees the other. The same for in_flight, which goes down before the claim;
 //               it is relaxed, for the RMWs of the word order it
-//           T5  CAS(release) in note_lost -> load(acquire) in lost: the point, of which this has a
-//               share
 //           T4  fetch_or(seq_cst, as K4 of keeper.hpp needs it) of is_lost_with_device ->
 //               load(acquire) in lost_with: the error, which the first loss writes, and nobody
 //               afterwards
+//           T5  CAS(release) in note_lost -> load(acquire) in lost: the point, of which this has a
+//               share
 //
 // Progress  hold, announce and claim are wait-free but for changes by others.
 //

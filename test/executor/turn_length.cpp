@@ -159,8 +159,7 @@ TEST_SUITE("executor") {
 
   TEST_CASE(
       "turn_length: where turns of 32 bodies take less than 4 us none is watched until somebody "
-      "asks "
-      "for it") {
+      "asks for it") {
     worker w;
     w.watch();
     CHECK(w.run_job(32, 4us) == 32);

@@ -1,6 +1,7 @@
 // fiber.cpp - what a fiber gives back, where it runs, and how it waits.
 
 #include "support/dies.hpp"
+#include "support/enter_stopped.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -18,7 +19,6 @@
 #include <exception>
 #include <memory>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -27,6 +27,7 @@
 
 using namespace turnstile;
 using namespace std::chrono_literals;
+using support::enter_stopped;
 using support::gate;
 using support::loop;
 
@@ -42,13 +43,6 @@ auto await_below(int calls, A&& a) {
 task<int> twice(int n) {
   co_await yield();
   co_return 2 * n;
-}
-
-// Refused as re-entry, else as stopped: it never waits.
-task<> enter_stopped(critical_section& cs) {
-  std::stop_source stopped;
-  stopped.request_stop();
-  co_await cs.execute([] {}, {.stop = stopped.get_token()});
 }
 
 template <class R>

@@ -1,6 +1,7 @@
 // chain.cpp - what is part of a chain of awaits, and what starts one of its own.
 
 #include "support/coroutine_types.hpp"
+#include "support/elsewhere.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -337,7 +338,7 @@ TEST_SUITE("registry") {
           co_await enter(s, count);
         }(cs, guard, g, n),
         over);
-    std::thread([&] { guard.unlock(); }).join();
+    support::elsewhere([&] { guard.unlock(); });
     g.open();
     CHECK(over);
     CHECK(n == 1);
@@ -465,7 +466,7 @@ TEST_SUITE("registry") {
       const auto lock = [&cs]() -> task<section_guard> { co_return co_await cs.lock(); };
       given = sync_wait(schedule_on(pool, lock()));
     }).join();
-    std::thread([&] { given.unlock(); }).join();
+    support::elsewhere([&] { given.unlock(); });
     sync_wait(cs.execute([] {}));  // the frame itself is the leak sanitizer's to find
   }
 
@@ -651,7 +652,7 @@ TEST_SUITE("registry") {
       section_guard held = co_await ring[0].lock();
       for (int i = 1; i != 20; ++i) {
         section_guard next = co_await ring[i % 3].lock();
-        std::thread([&] { held.unlock(); }).join();
+        support::elsewhere([&] { held.unlock(); });
         held = std::move(next);
         CHECK(frames_here() == 2);
       }

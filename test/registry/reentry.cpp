@@ -1,6 +1,7 @@
 // reentry.cpp - asking for a section that the chain of awaits already holds is an error, not a
 // hang.
 
+#include "support/enter_stopped.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/loop.hpp"
@@ -10,13 +11,13 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
 using namespace turnstile;
+using support::enter_stopped;
 using support::foreign;
 using support::gate;
 using support::loop;
@@ -37,13 +38,6 @@ task<> enter_deep(critical_section& cs, int depth) {
   } else {
     co_await enter_deep(cs, depth - 1);
   }
-}
-
-// Refused as re-entry, else as stopped: it never waits.
-task<> enter_stopped(critical_section& cs) {
-  std::stop_source stopped;
-  stopped.request_stop();
-  co_await cs.execute([] {}, {.stop = stopped.get_token()});
 }
 
 // Runs `ask` inside cs, as the body of a waiting execution.

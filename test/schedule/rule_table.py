@@ -310,7 +310,8 @@ rule("a body that has ended is not counted", ENDED, "done.add(r);\ngo_on(next_aw
 rule("resumes a waiting body's chain before it has accounted", ENDED,
      "done.add(r);\ndone.deliver();\ngo_on(next_after_body(done), done);", BODY)
 rule("a post that takes over does not go on",
-     "if (what == after_publish::take_over) send_next();", "", ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
+     "if (what == after_publish::take_over) send_next();", "",
+     ("strand: *handle*", "strand: *posted*", "withdrawal: two get into line*", "strand:*"))
 rule("leaves, and does not serve who came meanwhile",
      "serve_or_pass(r, done, budget::callers);", "")
 

@@ -354,8 +354,7 @@ TEST_SUITE("section") {
     ready = true;
     guard.unlock();
     CHECK(cs.statistics().held);
-    CHECK(cs.statistics().waiters ==
-          1);  // it is in line now, and will be there when that is closed
+    CHECK(cs.statistics().waiters == 1);  // in line now, where a close finds it
     s.start(cs.close());
     go_on.open();
     s.finish();
