@@ -247,6 +247,7 @@ hold_frame* copy_of(hold_frame& h, chain_frame* below) {
 
 hold_frame* copy_of(uncounted_frame& f, chain_frame* below) {
   f.copy = copy_of(static_cast<const chain_frame&>(f), below);
+  if (f.section != nullptr) f.section->note_counted_frame();
   if (is_member(&f)) {
     f.copy->scope = static_cast<member_frame&>(f).scope;
     f.copy->called = f.copy->scope->called();
@@ -319,6 +320,7 @@ hold_frame* new_hold(const section_core& s) {
   set_name(*h, name_of(s));
   h->at = &h->place;
   h->shares.store(2, relaxed);
+  s.note_counted_frame();
   return h.release();
 }
 

@@ -75,6 +75,17 @@ struct claims_book {
     return mine != nullptr && mine->known_place(r).load(relaxed) == &r;
   }
 
+  // By the section that the frame holds. That of a counted one may end, so its number alone is
+  // asked.
+  static bool claimed_already(const resource_identity& r, const chain_frame& f,
+                              bool exclusive) noexcept {
+    using id = resource_identity;
+    if (!is_hold(&f)) return claimed_already(r, *f.section, exclusive);
+    const std::uint32_t section = name_of(f).number;
+    return r.claimed_by(section) ||
+           (!exclusive && r.word_.load(relaxed) == id::sole(id::sole_shared, section));
+  }
+
   static bool claimed_already(const resource_ref& r, const section_core& s, bool exclusive) {
     return r.by_address_ ? claimed_by_address(r.thing_, s, exclusive)
                          : claimed_already(identity(r), s, exclusive);
@@ -171,6 +182,11 @@ struct claims_book {
       throw;
     }
     publish(at);
+  }
+
+  static bool is_claimed_at_all(const section_core& s, const resource_ref& r) noexcept {
+    section_claims* const mine = s.claims();  // C1
+    return mine != nullptr && find_claim(*mine, r) != nullptr;
   }
 
   // Null if the resource has ended meanwhile.
@@ -293,17 +309,6 @@ TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, 
   }
 }
 
-// The section is held, so this is for good at once.
-TURNSTILE_COLD void claim_touched(const section_core& s, const resource_identity& r,
-                                  bool exclusive) {
-  const std::lock_guard lock(claims_lock);
-  claims_book::refuse_elsewhere(s, resource_ref(r), false);
-  claims_book::refuse_conflict(s, r, exclusive);
-  section_claims& mine = claims_book::record_of(s);
-  claims_book::ask(mine, r, exclusive);
-  claims_book::keep(mine, r, exclusive);
-}
-
 }  // namespace
 
 bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
@@ -382,19 +387,37 @@ const chain_frame* next_of_request(const chain_frame& f) noexcept {
   return below != nullptr && below->at == f.at && holds_section(*below) ? below : nullptr;
 }
 
-}  // namespace
-
-void touch_held(const resource_identity& r) {
+// For good at once, as the section is held. It stays until the lock is let go: C3.
+TURNSTILE_COLD void claim_touched(const resource_identity& r) {
+  const std::lock_guard lock(claims_lock);
   const chain_frame* const held = innermost_held();
   if (held == nullptr) return;
   const bool exclusive = held->at->exclusive();
   const section_core* by = held->section;
   for (const chain_frame* f = held; f != nullptr; f = next_of_request(*f)) {
-    if (claims_book::claimed_already(r, *f->section, exclusive)) [[likely]]
-      return;
-    if (!claimed_at_all(*f->section, resource_ref(r)).empty()) by = f->section;
+    if (claims_book::claimed_already(r, *f->section, exclusive)) return;
+    if (claims_book::is_claimed_at_all(*f->section, r)) by = f->section;
   }
-  claim_touched(*by, r, exclusive);
+  claims_book::refuse_elsewhere(*by, resource_ref(r), false);
+  claims_book::refuse_conflict(*by, r, exclusive);
+  section_claims& mine = claims_book::record_of(*by);
+  claims_book::ask(mine, r, exclusive);
+  claims_book::keep(mine, r, exclusive);
+}
+
+}  // namespace
+
+void wait_for_touches() noexcept { const std::lock_guard begins_before_this(claims_lock); }
+
+void touch_held(const resource_identity& r) {
+  const chain_frame* const held = innermost_held();
+  if (held == nullptr) return;
+  const bool exclusive = held->at->exclusive();
+  for (const chain_frame* f = held; f != nullptr; f = next_of_request(*f)) {
+    if (claims_book::claimed_already(r, *f, exclusive)) [[likely]]
+      return;
+  }
+  claim_touched(r);
 }
 
 }  // namespace detail

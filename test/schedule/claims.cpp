@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 using namespace schedule;
 using namespace turnstile;
@@ -28,6 +29,15 @@ fate ask(critical_section& cs, const resource_list& uses, bool exclusive) {
 }
 
 bool flag() { return any_of(2) != 0; }
+
+const execute_options sharing{.exclusive_resource_access = false};
+
+// As what another library's coroutine does that has this share of a chain.
+void touch_with(detail::chain_frame* chain, const detail::resource_identity& r) {
+  detail::here().chain = chain;
+  detail::touch(r);
+  detail::drop(std::exchange(detail::here().chain, nullptr));
+}
 
 // Nobody claims `r`.
 bool is_free(const resource_ref& r) {
@@ -129,6 +139,54 @@ TEST_SUITE("claims") {
       const unsigned most = a_exclusive || b_exclusive ? 1 : 2;
       require(touched[0][0] + touched[1][0] == most, "v");
       require(touched[0][1] + touched[1][1] == most, "w");
+    });
+  }
+
+  TEST_CASE("claims: a section ends while what has a copy of its body's chain touches something") {
+    holds([] {
+      const detail::resource_identity v;
+      auto a = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      const bool shared = flag();
+      if (shared) sync_wait(b.execute([&] { detail::touch(v); }, sharing));
+      detail::chain_frame* copy = nullptr;
+      atomic<bool> there{false};
+      const auto keep_chain = [&] {
+        if (shared) detail::touch(v);
+        copy = detail::keep(detail::here().chain);
+        there.store(true, detail::seq_cst);
+        there.notify_one();
+      };
+      together({[&] {
+                  sync_wait(a->execute(keep_chain, sharing));
+                  a.reset();
+                },
+                [&] {
+                  there.wait(false, detail::acquire);
+                  touch_with(copy, v);
+                }});
+      require_free(v, !shared, "who has ended has left nothing");
+    });
+  }
+
+  TEST_CASE("claims: a section ends while who gave its guard away touches something") {
+    holds([] {
+      const detail::resource_identity v;
+      auto a = std::make_unique<critical_section>(section_options{.ring_capacity = 1});
+      section_guard given;
+      atomic<bool> there{false};
+      together({[&] {
+                  given = sync_wait(a->lock());
+                  there.store(true, detail::seq_cst);
+                  there.notify_one();
+                  detail::touch(v);
+                },
+                [&] {
+                  there.wait(false, detail::acquire);
+                  given.unlock();
+                  a.reset();
+                }});
+      require_free(v, true, "who has ended has left nothing");
     });
   }
 

@@ -474,6 +474,19 @@ rule = rules_of("lib/strand/section_state.cpp", ASIDE)
 rule("withdrawn ones stay among those set aside when the section ends",
      "if (has_aside_) forget_aside();", "", ("withdrawal: a section ends*", *ASIDE))
 
+TOUCH = ("claims: a section ends while who*", "claims: a section ends while what has a copy*")
+rule = rules_of("lib/strand/section_state.cpp", TOUCH)
+rule("a section ends while somebody touches what it held",
+     "if (has_counted_frames_.load(relaxed)) wait_for_touches();", "")
+
+rule = rules_of("lib/registry/claims.cpp", TOUCH)
+rule("a section that may be gone is asked without the lock", "!is_hold(&f)", "true")
+
+rule = rules_of("lib/registry/chain.cpp", TOUCH)
+rule("a section is not told of a guard's frame", "s.note_counted_frame();", "")
+rule("a section is not told of a copy",
+     "if (f.section != nullptr) f.section->note_counted_frame();", "")
+
 rule = rules_of("lib/strand/closing.cpp", ASIDE)
 rule("closing forgets those set aside", "if (has_aside_) close_aside(done);", "",
      ("withdrawal: a section closes*",))

@@ -29,15 +29,22 @@
 //               claimed_already
 //           C2  rest.store(release) in rest_of -> rest.load(acquire) in details: the name, which is
 //               asked for without the lock
+//           C3  let_go.store (E2 of chain.hpp), then the section's end, which takes the lock if it
+//               has had counted frames: who finds such a frame's section held under the lock has it
+//               there for as long
 //           All else by the lock. The words and `known` are read relaxed: what they say of the
 //           reader's own section was true when that section's turn came, and stays true until the
 //           section or the resource ends, which nobody who still uses them may overlap with.
 //
 // Progress  What the section has claimed before: one load a resource, one more if it is shared with
-//           others, and no lock. The first claim, and the end of what has ever been claimed, take
-//           the lock: that blocks a thread for the length of a few look-ups.
+//           others, and no lock. The first claim, the end of what has ever been claimed, and what is
+//           touched below a guard and shared with other sections, take the lock: that blocks a
+//           thread for the length of a few look-ups.
 //
 // Dangers   A section and a resource it claims may end at the same time: both do it under the lock.
+//           What a chain holds by a guard may be let go, and end, while it touches something; so may
+//           what another library's coroutine has a copy of. Their sections' numbers are asked
+//           without the lock, the sections under it.
 //           No destructor of a resource may run under the lock: see forget_address.
 //
 // Proof     test/schedule (claims): all interleavings of two sections and two resources, with close
@@ -138,6 +145,7 @@ void withdraw_claims(const section_core& s, const resource_list& uses, bool excl
 void give_up_claims(const section_core& s) noexcept;
 // By a section's destructor.
 void end_claims(section_claims& all) noexcept;
+void wait_for_touches() noexcept;  // C3
 
 void touch_held(const resource_identity& r);
 

@@ -118,6 +118,10 @@ class section_core : private job {
     return e == nullptr ? nullptr : e->claims.load(acquire);  // X1
   }
   void set_claims(section_claims& all) const;
+  // One is about to be of it: C3 of claims.hpp.
+  void note_counted_frame() const noexcept {
+    if (!has_counted_frames_.load(relaxed)) has_counted_frames_.store(true, relaxed);
+  }
 
   // Where bodies run; empty: anywhere.
   executor_ref executor() const noexcept { return bound() ? bound_to() : executor_ref{}; }
@@ -450,7 +454,8 @@ class section_core : private job {
   // The line of the ring's cells, and then the owner's.
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
   guarded<std::uint8_t> patience_{0};  // only the owner: before it is kept, 2 to that many turns
-  atomic<std::uint16_t> kept_by_{0};   // whose it is, while the ring says that it is kept
+  mutable atomic<bool> has_counted_frames_{false};  // or had, ever
+  atomic<std::uint16_t> kept_by_{0};  // whose it is, while the ring says that it is kept
   std::uint32_t id_;
 };
 
