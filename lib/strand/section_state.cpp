@@ -74,6 +74,7 @@ section_core::~section_core() {
   }
   if (has_aside_) forget_aside();
   if (has_counted_frames_.load(relaxed)) wait_for_touches();
+  if (submissions* const all = known_submissions()) all->section_ends();
   delist(*this, id_);
   // Relaxed: everything that was asked of the section comes before its end.
   delete given_.load(relaxed);

@@ -114,7 +114,7 @@ outcome submission::submitted() noexcept {
   lane::submitted done = lane_->end_submission(error_before_);
   error_ = std::move(done.error);
   if (!done.end) {
-    section_->note_loss(error_);
+    all_->note_loss(error_);
     return outcome::finished;
   }
   end_ = std::move(done.end);
@@ -123,7 +123,7 @@ outcome submission::submitted() noexcept {
     holds_ = true;
     if (end_->add(*this)) return outcome::suspended;  // this may be gone
     holds_ = false;
-    section_->note_loss(*end_);
+    all_->note_loss(*end_);
     return outcome::finished;
   }
   all_->begin_one();
@@ -157,13 +157,13 @@ void submission::reached(point_waiter& w) noexcept {
 // The section was held until now, and hands the request back.
 void submission::finish(job& j) noexcept {
   auto& self = static_cast<submission&>(j);
-  self.section_->note_loss(*self.end_);
+  self.all_->note_loss(*self.end_);
   self.section_->body_finished(*self.request_);
 }
 
 void submission::complete() noexcept {
   if (const std::uint64_t n = std::exchange(number_, 0); n != 0) {
-    all_->note_lost(end_);
+    all_->note_loss(*end_);
     all_->end_one();  // T3
     if (all_->claim(n)) section_->go_on_with_device();
   }

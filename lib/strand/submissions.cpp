@@ -10,6 +10,8 @@
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/errors.hpp>
 
+#include <mutex>
+
 namespace turnstile::detail {
 
 namespace {
@@ -56,14 +58,19 @@ bool submissions::claim(std::uint64_t n) noexcept {
   return is_for_caller(seen);
 }
 
-void submissions::note_lost(const point_ref& end) noexcept {
-  if (!end->failed() || !says_lost(end->peek())) return;
-  point* none = nullptr;
-  if (lost_.compare_exchange_strong(none, end.get(), release, relaxed)) end->keep();  // T5
+// What the section guards is in nobody knows what state.
+void submissions::note_loss(const std::exception_ptr& with) noexcept {
+  if (with == nullptr || !says_lost(with)) return;
+  const std::lock_guard lock(losing_);
+  section_core* const section = section_;
+  if (section == nullptr || section->is_lost()) return;
+  lost_with_ = with;
+  section->lose();
 }
 
-submissions::~submissions() {
-  if (point* const p = lost_.load(relaxed)) p->drop();
+void submissions::section_ends() noexcept {
+  const std::lock_guard lock(losing_);
+  section_ = nullptr;
 }
 
 lane& submissions::own_lane(device place) {
@@ -75,7 +82,7 @@ submissions& section_core::made_submissions(bool with_lane) const {
   extras& e = made(given_);
   submissions* known = e.device_work.load(acquire);  // X1
   if (known != nullptr) return *known;
-  submissions_ref fresh(new submissions(e.max_in_flight));
+  submissions_ref fresh(new submissions(const_cast<section_core&>(*this), e.max_in_flight));
   if (with_lane) fresh->own_lane(where());
   submissions* const all = fresh.get();
   if (!e.device_work.compare_exchange_strong(known, all, release, acquire)) return *known;  // X1
@@ -115,29 +122,14 @@ void section_core::forget_tail(submissions& all) noexcept {
   const point_ref tail = std::move(all.tail);
   all.tail_lane = nullptr;
   has_tail_ = false;
-  note_loss(*tail);
-  note_earlier_loss(all);
+  all.note_loss(*tail);
 }
 
-// Of work that others have followed on another device.
-void section_core::note_earlier_loss(const submissions& all) noexcept {
-  if (const point* const end = all.lost()) note_loss(*end);
-}
-
-// Twice if a body was held until its work was complete, and there was a tail before it.
-void section_core::note_loss(const point& end) noexcept {
-  if (!is_lost() && end.failed()) note_loss(end.peek());
-}
-
-void section_core::note_loss(const std::exception_ptr& with) noexcept {
-  if (with == nullptr || is_lost() || !says_lost(with)) return;
-  its_submissions().lost_with = with;
-  set(is_lost_with_device, true);  // T4
-}
+void section_core::lose() noexcept { set(is_lost_with_device, true, true); }  // T4
 
 std::exception_ptr section_core::lost_with() const noexcept {
   static_cast<void>(special_.load(acquire));  // T4
-  return its_submissions().lost_with;
+  return its_submissions().lost_with();
 }
 
 // The place whose turn it is has ended. False: `next` is what runs next; null: the section is held,
@@ -181,7 +173,6 @@ request* section_core::unless_it_waits(request* r, batch& done) noexcept {
       forget_tail(*all);
       return r;
     }
-    note_earlier_loss(*all);
     const submissions::wait why = all->keeps_waiting(who);
     if (why == submissions::wait::nobody) return r;
     put_back_in_line(*r, done);

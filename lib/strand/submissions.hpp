@@ -31,9 +31,8 @@
 //               it is relaxed, for the RMWs of the word order it
 //           T4  fetch_or(seq_cst, as K4 of keeper.hpp needs it) of is_lost_with_device ->
 //               load(acquire) in lost_with: the error, which the first loss writes, and nobody
-//               afterwards
-//           T5  CAS(release) in note_lost -> load(acquire) in lost: the point, of which this has a
-//               share
+//               afterwards. Under a lock, for any work's loss may be heard of first; and the
+//               section takes it before it ends: earlier work may be complete later
 //
 // Progress  hold, announce and claim are wait-free but for changes by others.
 //
@@ -50,6 +49,7 @@
 #pragma once
 
 #include <turnstile/detail/lane.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/device.hpp>
 
 #include <cstddef>
@@ -58,12 +58,14 @@
 
 namespace turnstile::detail {
 
+class section_core;
 struct request;
 
 // Shared by the section and its submissions.
 class submissions {
  public:
-  explicit submissions(std::size_t most_in_flight) noexcept : most_(most_in_flight) {}
+  submissions(section_core& of, std::size_t most_in_flight) noexcept
+      : most_(most_in_flight), section_(&of) {}
 
   // What a held section waits for.
   enum class wait : std::uint8_t { nobody, tail, room };
@@ -87,10 +89,15 @@ class submissions {
     return tail.is_reached() || (why == wait::room && has_room());
   }
 
-  // By whoever is told of it: work that is lost with its device, though it may not be the last.
-  void note_lost(const point_ref& end) noexcept;
-  // The first one's end. Null: none is known.
-  const point* lost() const noexcept { return lost_.load(acquire); }  // T5
+  // By whoever is told of it: how work has ended, though it may not be the last. If it is lost with
+  // its device, so is the section, unless that has ended.
+  void note_loss(const std::exception_ptr& with) noexcept;
+  void note_loss(const point& end) noexcept {
+    if (end.failed()) [[unlikely]]
+      note_loss(end.peek());
+  }
+  std::exception_ptr lost_with() const noexcept { return lost_with_; }  // T4
+  void section_ends() noexcept;
 
   void keep() noexcept { shares_.fetch_add(1, relaxed); }
   void drop() noexcept {
@@ -106,11 +113,9 @@ class submissions {
   lane* tail_lane = nullptr;  // whose it is; only to be compared
   std::uint64_t tail_number = 0;
   wait front = wait::nobody;  // the request put back, if any
-  // What it guards is in nobody knows what state. Read by anybody who has seen that it is lost.
-  guarded<std::exception_ptr> lost_with{nullptr};  // T4
 
  private:
-  ~submissions();
+  ~submissions() = default;
 
   static constexpr std::uint64_t held = 1;
   static constexpr std::uint64_t came = 2;
@@ -125,8 +130,10 @@ class submissions {
   const std::size_t most_;
   atomic<std::uint64_t> word_{0};
   atomic<std::uint32_t> in_flight_{0};
-  atomic<point*> lost_{nullptr};
   atomic<std::uint32_t> shares_{1};
+  mutex losing_;
+  guarded<section_core*> section_;                  // losing_; null once it has ended
+  guarded<std::exception_ptr> lost_with_{nullptr};  // losing_, and T4
 };
 
 using submissions_ref = counted_ref<submissions>;

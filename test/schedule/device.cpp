@@ -320,9 +320,28 @@ TEST_SUITE("device") {
                     [&] { lost.lane->work(1); }, [&] { other.lane->work(1); }});
           require(a.end() == ending::lost && b.end() == ending::ran, "not told");
           require(cs.statistics().executions == (refused ? 2u : 3u), "counted wrongly");
-          require(!refused || !gets_in(cs), "let in");
+          require(!gets_in(cs), "let in");
         },
         {.most = {1, 0}});
+  }
+
+  TEST_CASE("device: a section ends while work is lost which other work has followed") {
+    holds(
+        [] {
+          gpu lost(std::make_exception_ptr(device_error(719, "lost", "lost", true)));
+          gpu other;
+          auto cs = std::make_unique<critical_section>(small);
+          client a;
+          client b;
+          const auto submits = [](stream&) {};
+          a.begin(cs->execute(submits, {.on = &lost.s}));
+          b.begin(cs->execute(submits, {.on = &other.s}));
+          other.lane->work(1);
+          require(b.end() == ending::ran, "not told");
+          together({[&] { cs.reset(); }, [&] { lost.lane->work(1); }});
+          require(a.end() == ending::lost, "not told");
+        },
+        {.most = {1, 1}});
   }
 
   TEST_CASE("device: a section that is handed on at completion") {

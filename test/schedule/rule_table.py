@@ -474,6 +474,9 @@ rule = rules_of("lib/strand/section_state.cpp", ASIDE)
 rule("withdrawn ones stay among those set aside when the section ends",
      "if (has_aside_) forget_aside();", "", ("withdrawal: a section ends*", *ASIDE))
 
+rule = rules_of("lib/strand/section_state.cpp", ("device: a section ends while*",))
+rule("a section that ends may be told that its device is lost", "all->section_ends();", "")
+
 TOUCH = ("claims: a section ends while who*", "claims: a section ends while what has a copy*")
 rule = rules_of("lib/strand/section_state.cpp", TOUCH)
 rule("a section ends while somebody touches what it held",

@@ -256,10 +256,8 @@ class section_core : private job {
   bool hands_on_late() const noexcept;
   // Its number.
   std::uint64_t leave_tail(const counted_ref<point>& end, lane& l) noexcept;
-  // It is reached, and what was to be done until then may have been lost with its device.
-  void note_loss(const point& end) noexcept;
-  void note_earlier_loss(const submissions& all) noexcept;
-  void note_loss(const std::exception_ptr& with) noexcept;
+  // What its device was to do is lost. By anybody, while it cannot end.
+  void lose() noexcept;
   void go_on_with_device() noexcept;
 
   // Made when the first one is. Throws bad_alloc.
