@@ -26,6 +26,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -107,7 +108,7 @@ class order_graph {
     if (held == wanted && (w.tied || may_nest_.contains(held))) return {};
     if (!edges_[held][wanted].add(w)) return {};
     if (held == wanted) return nested(held, w);
-    search s{*this, held, {{&held, &w}}, {}};
+    search s{*this, held, {{&held, &w}}, {}, {}};
     if (!s.reach(wanted)) return {};
     return cycle(s.legs, w);
   }
@@ -135,38 +136,70 @@ class order_graph {
     way how;
   };
 
-  // A cycle back to `goal`, in ways that share no gate with one another.
+  // A cycle back to `goal`, in ways that share no gate with one another. Depth first, and not by
+  // recursion: a fiber's stack is small.
   struct search {
     static constexpr int most_steps = 10000;  // more is given up: it is a prediction
+
+    struct step {
+      const std::string* to;
+      const way* how;
+    };
+    // A class on the way, and the steps from there that are not tried yet, the next one last.
+    struct stop {
+      const std::string* at;
+      std::vector<step> untried;
+    };
 
     const order_graph& graph;
     const std::string& goal;
     std::vector<leg> legs;
+    std::vector<stop> stops;
     std::set<std::string_view> passed;
-    int steps = 0;
 
     bool reach(const std::string& from) {
-      const auto out = graph.edges_.find(from);
-      if (out == graph.edges_.end() || !passed.insert(from).second) return false;
-      const auto straight = out->second.find(goal);
-      if (straight != out->second.end() && go(from, *straight)) return true;
-      for (const auto& there : out->second) {
-        if (!passed.contains(there.first) && there.first != goal && go(from, there)) return true;
+      enter(from);
+      for (int steps = 0; !stops.empty() && steps != most_steps;) {
+        stop& here = stops.back();
+        if (here.untried.empty()) {
+          go_back();
+          continue;
+        }
+        const step next = here.untried.back();
+        here.untried.pop_back();
+        ++steps;
+        if (!fits(*next.how)) continue;
+        legs.push_back({here.at, next.how});
+        const bool is_back = *next.to == goal;
+        if (is_back && !are_all_tied()) return true;
+        if (is_back || !enter(*next.to)) legs.pop_back();
       }
-      passed.erase(from);
       return false;
     }
 
-    bool go(const std::string& from, const std::pair<const std::string, edge>& there) {
-      const auto& [to, e] = there;
-      for (const way& w : e.ways) {
-        if (++steps > most_steps) return false;
-        if (!fits(w)) continue;
-        legs.push_back({&from, &w});
-        if (to == goal ? !are_all_tied() : reach(to)) return true;
-        legs.pop_back();
+    // False: it leads nowhere, or has been passed.
+    bool enter(const std::string& at) {
+      const auto out = graph.edges_.find(at);
+      if (out == graph.edges_.end() || !passed.insert(at).second) return false;
+      stops.push_back({&at, {}});
+      for (const auto& there : out->second | std::views::reverse) {
+        if (there.first != goal) add_steps(there);
       }
-      return false;
+      const auto straight = out->second.find(goal);
+      if (straight != out->second.end()) add_steps(*straight);
+      return true;
+    }
+
+    void add_steps(const std::pair<const std::string, edge>& there) {
+      for (const way& w : there.second.ways | std::views::reverse)
+        stops.back().untried.push_back({&there.first, &w});
+    }
+
+    // The first stop has no leg of its own.
+    void go_back() {
+      passed.erase(*stops.back().at);
+      stops.pop_back();
+      if (!stops.empty()) legs.pop_back();
     }
 
     bool fits(const way& w) const {

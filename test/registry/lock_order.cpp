@@ -6,6 +6,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <doctest/doctest.h>
 #include <functional>
 #include <optional>
@@ -16,6 +18,7 @@
 #include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
@@ -146,6 +149,22 @@ TEST_SUITE("registry") {
     CHECK(reports[0].classes == strings{"a", "b", "c"});
     CHECK(reports[0].first == strings{"a", "b", "b", "c"});
     CHECK(reports[0].second == strings{"c", "a"});
+  }
+
+  TEST_CASE("lock order: around a cycle of five hundred, on a fiber's stack") {
+    const checking on;
+    thread_pool pool(1);
+    std::deque<critical_section> all;
+    for (int i = 0; i != 500; ++i) all.emplace_back("number " + std::to_string(i));
+    auto f = pool.spawn_fiber([&] {
+      for (std::size_t i = 0; i != all.size(); ++i) {
+        const section_guard outer = turnstile::await(all[i].lock());
+        const section_guard inner = turnstile::await(all[(i + 1) % all.size()].lock());
+      }
+    });
+    sync_wait(std::move(f));
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].classes.size() == all.size());
   }
 
   TEST_CASE("lock order: what lies between does not hide it, and a path names all that is held") {
