@@ -38,7 +38,8 @@ namespace turnstile {
 /// Resumes    completes on the token's associated executor, never inside the call, after the
 ///            section was released; that executor has outstanding work until then. `resume_on` is
 ///            ignored
-/// Throws     bad_alloc, and then nothing was done. What refuses the request goes to the token.
+/// Throws     bad_alloc, and then nothing was done. What refuses the request goes to the token; so
+///            does a thread that cannot be made, which the first deadline may need.
 ///            Without memory to post the completion of what has run the program ends
 /// Cancel     while it waits: by any type of cancellation through the token's slot, by `stop`, at
 ///            `deadline`; it ends with operation_cancelled or deadline_exceeded. A running body is

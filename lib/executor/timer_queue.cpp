@@ -103,7 +103,11 @@ void timer_queue::call(timer& t) noexcept {
 
 void timer_queue::call_all(clock whose) noexcept {
   const std::lock_guard turn(turn_);
-  while (timer* const t = take(whose)) call(*t);
+  do {
+    left_to_caller_ = false;
+    while (timer* const t = take(whose)) call(*t);
+    whose = clock::by_hand;
+  } while (left_to_caller_);
 }
 
 time_point timer_queue::look() noexcept {
@@ -119,7 +123,11 @@ time_point timer_queue::look() noexcept {
 
 // In a call, who makes it goes on with what has become due.
 void timer_queue::call_due_by_hand() noexcept {
-  if (here().calls == nullptr) call_all(clock::by_hand);
+  if (here().calls == nullptr) {
+    call_all(clock::by_hand);
+  } else {
+    left_to_caller_ = true;
+  }
 }
 
 bool timer_queue::begin_by_hand() noexcept {

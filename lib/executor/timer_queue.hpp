@@ -94,6 +94,7 @@ class timer_queue {
   guarded<std::size_t> size_{0};
   guarded<std::uint64_t> started_{0};
   guarded<time_point> alarm_{time_point::max()};
+  guarded<bool> left_to_caller_{false};  // turn_: a manual_clock has begun or moved within a call
   atomic<timer*> called_{nullptr};
   atomic<time_point::rep> by_hand_{none};
 };

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <latch>
+#include <optional>
 #include <thread>
 
 using namespace turnstile;
@@ -86,6 +87,27 @@ TEST_SUITE("executor") {
     lets_go.join();
     CHECK_FALSE(first.cancel());
     CHECK_FALSE(second.cancel());
+  }
+
+  TEST_CASE("manual_clock: one that begins within a call calls what is due by it") {
+    struct beginning : detail::timer {
+      explicit beginning(detail::timer& t) noexcept : timer(&begin), later(t) {}
+      static void begin(timer& t) noexcept {
+        auto& self = static_cast<beginning&>(t);
+        self.clock.emplace();
+        self.later.start(detail::timer_now() + 1s);
+        self.clock->advance(2s);
+      }
+      detail::timer& later;
+      std::optional<manual_clock> clock;
+    };
+    told second;
+    beginning first(second);
+    detail::prepare_timers();
+    first.start(detail::timer_now());
+    second.over.wait();
+    CHECK_FALSE(second.cancel());
+    CHECK_FALSE(first.cancel());
   }
 
   TEST_CASE("manual_clock: does not go back, nor beyond the end of time") {

@@ -899,9 +899,12 @@ rule("a cancel does not wait for the call",
 rule("the end of a call wakes nobody", "called_.notify_all();", "")
 rule("nobody learns who is called", "called_.store(t, release);", "")
 rule("who is called still waits", "t->waits_ = false;", "")
-rule("two make calls at once",
-     "const std::lock_guard turn(turn_);\n  while (timer* const t = take(whose)) call(*t);",
-     "while (timer* const t = take(whose)) call(*t);")
+CALLS = """do {
+    left_to_caller_ = false;
+    while (timer* const t = take(whose)) call(*t);
+    whose = clock::by_hand;
+  } while (left_to_caller_);"""
+rule("two make calls at once", "const std::lock_guard turn(turn_);\n  " + CALLS, CALLS)
 rule("a start does not see that its time is past",
      "return at <= now() ? then::call_due : then::nothing;", "return then::nothing;")
 rule("the clock goes back", "std::max(now(), t).time_since_epoch().count()",

@@ -244,6 +244,28 @@ TEST_SUITE("strand") {
     });
   }
 
+  TEST_CASE("strand: a guard below another one is unlocked while a thread gives back its share") {
+    holds([] {
+      critical_section a({.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      detail::chain_frame* shared = nullptr;
+      atomic<bool> there{false};
+      together({[&] {
+                  section_guard below = sync_wait(a.lock());
+                  const section_guard g = sync_wait(b.lock());
+                  shared = detail::share(detail::here().chain);
+                  there.store(true, detail::seq_cst);
+                  there.notify_one();
+                  below.unlock();
+                },
+                [&] {
+                  there.wait(false, detail::acquire);
+                  static_cast<void>(detail::gone(*shared->parent));
+                  detail::drop(shared);
+                }});
+    });
+  }
+
   TEST_CASE("strand: two ask for two sections in opposite orders, and others for one of them") {
     holds([] {
       critical_section a({.ring_capacity = 1});
