@@ -191,8 +191,9 @@ class order_graph {
     }
 
     void add_steps(const std::pair<const std::string, edge>& there) {
-      for (const way& w : there.second.ways | std::views::reverse)
+      for (const way& w : there.second.ways | std::views::reverse) {
         stops.back().untried.push_back({&there.first, &w});
+      }
     }
 
     // The first stop has no leg of its own.

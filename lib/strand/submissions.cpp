@@ -78,11 +78,11 @@ lane& submissions::own_lane(device place) {
   return *own;
 }
 
-submissions& section_core::made_submissions(bool with_lane) const {
+submissions& section_core::made_submissions(bool with_lane) {
   extras& e = made(given_);
   submissions* known = e.device_work.load(acquire);  // X1
   if (known != nullptr) return *known;
-  submissions_ref fresh(new submissions(const_cast<section_core&>(*this), e.max_in_flight));
+  submissions_ref fresh(new submissions(*this, e.max_in_flight));
   if (with_lane) fresh->own_lane(where());
   submissions* const all = fresh.get();
   if (!e.device_work.compare_exchange_strong(known, all, release, acquire)) return *known;  // X1

@@ -246,7 +246,7 @@ class section_core : private job {
   published publish_submission(request& r, place p) noexcept;
   // With the stream of its own, so that the first that needs it is refused where its device is not
   // available. Throws bad_alloc, device_error.
-  submissions& made_submissions(bool with_lane) const;
+  submissions& made_submissions(bool with_lane);
   device where() const noexcept;
   // The device is lost that worked for it. Who becomes the owner of an idle section asks again: it
   // may have been lost since the request was made.
