@@ -61,16 +61,20 @@ struct section_claims {
   std::array<atomic<const resource_identity*>, 8> known{};
 };
 
-// All but claimed_already under the lock.
+// All but claimed_alone and claimed_already under the lock.
 struct claims_book {
+  // By the section of that number, and as far as the word says.
+  static bool claimed_alone(const resource_identity& r, std::uint32_t section,
+                            bool exclusive) noexcept {
+    using id = resource_identity;
+    return r.claimed_by(section) ||
+           (!exclusive && r.word_.load(relaxed) == id::sole(id::sole_shared, section));
+  }
+
   static bool claimed_already(const resource_identity& r, const section_core& s,
                               bool exclusive) noexcept {
-    using id = resource_identity;
-    if (r.claimed_by(s.id())) return true;
-    if (exclusive) return false;
-    const std::uint64_t word = r.word_.load(relaxed);
-    if (word == id::sole(id::sole_shared, s.id())) return true;
-    if (word != id::multi_shared) return false;
+    if (claimed_alone(r, s.id(), exclusive)) return true;
+    if (exclusive || r.word_.load(relaxed) != resource_identity::multi_shared) return false;
     section_claims* const mine = s.claims();  // C1
     return mine != nullptr && mine->known_place(r).load(relaxed) == &r;
   }
@@ -79,11 +83,8 @@ struct claims_book {
   // asked.
   static bool claimed_already(const resource_identity& r, const chain_frame& f,
                               bool exclusive) noexcept {
-    using id = resource_identity;
     if (!is_hold(&f)) return claimed_already(r, *f.section, exclusive);
-    const std::uint32_t section = name_of(f).number;
-    return r.claimed_by(section) ||
-           (!exclusive && r.word_.load(relaxed) == id::sole(id::sole_shared, section));
+    return claimed_alone(r, name_of(f).number, exclusive);
   }
 
   static bool claimed_already(const resource_ref& r, const section_core& s, bool exclusive) {
