@@ -167,6 +167,7 @@ class order_graph {
         }
         const step next = here.untried.back();
         here.untried.pop_back();
+        if (passed.contains(*next.to)) continue;
         ++steps;
         if (!fits(*next.how)) continue;
         legs.push_back({here.at, next.how});
@@ -177,10 +178,11 @@ class order_graph {
       return false;
     }
 
-    // False: it leads nowhere, or has been passed.
+    // Not passed yet. False: it leads nowhere.
     bool enter(const std::string& at) {
       const auto out = graph.edges_.find(at);
-      if (out == graph.edges_.end() || !passed.insert(at).second) return false;
+      if (out == graph.edges_.end()) return false;
+      passed.insert(at);
       stops.push_back({&at, {}});
       for (const auto& there : out->second | std::views::reverse) {
         if (there.first != goal) add_steps(there);
