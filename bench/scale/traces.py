@@ -25,8 +25,8 @@ The mailboxes, too, and it has piles for 32 workers instead of 4 (section.py).
 
 # Asking, in include/turnstile/detail/execution.hpp and section_core.hpp.
 ASKING = {
-    # special(), then arrive
-    "arrive": "code 4; p section.word; rmw section.word",
+    # arrive; who is the owner then asks special(), in the same line
+    "arrive": "code 4; rmw section.word",
     # the body, executions_, has_aside_, leave
     "run at once": "u section.data; w section.word; p section.word; rmw section.word",
     "run at once, apart": "u section.data; w section.mine; rmw section.word",

@@ -64,13 +64,13 @@ void delegated_hold::release(fiber_core& f) noexcept {
 
 bool delegated_hold::is_owned_at_once() {
   begin();
-  if (section_->special()) {
+  if (section_->has_gate()) {
     arrive();
     return false;
   }
   arrived_ = section_->arrive(line_);
   if (arrived_ == arrival::closed) refuse();
-  return arrived_ == arrival::owner && !section_->is_lost();
+  return arrived_ == arrival::owner && !section_->special();
 }
 
 // True: the coroutine stays suspended, and this may be gone.

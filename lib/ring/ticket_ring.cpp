@@ -32,6 +32,13 @@ after_publish ticket_ring::publish(request& r, place p, private_side& mine) noex
   }
 }
 
+bool ticket_ring::take_own(place p, private_side& mine) noexcept {
+  cell& c = cell_of(ticket_word::ticket_of(p), mine);
+  if (c.load(relaxed) != parked) return false;
+  std::uintptr_t seen = parked;
+  return c.compare_exchange_strong(seen, nothing, acquire, relaxed);  // R2
+}
+
 request* ticket_ring::next(private_side& mine) noexcept {
   if (word_.settle(mine)) return nullptr;
   guarded<request*>& last = mine.stash_of(mine.head);

@@ -1,18 +1,18 @@
 // short_wait.cpp - waiting in place for one short body, instead of in line.
 //
 // Who is queued suspends, is served by another thread and comes back: hundreds of instructions and
-// up to 15 cache lines from core to core. A short body is over before that. So where one body is
-// inside and nobody is in line, the caller looks at the word for a while before it arrives. It has
-// not been accepted yet, so this changes no order: who arrives meanwhile comes first, as if the
-// caller had asked later.
+// up to 15 cache lines from core to core. A short body is over before that. So who arrives where one
+// body is inside and nobody is in line does not publish its request yet, and looks at its own cell
+// for a while. The owner that has left finds that request missing and parks the section for it, as
+// for any that is late, and the caller is inside (take_own of ticket_ring.hpp). It has its place
+// in line all the while.
 //
 // Only where threads do something else between two bodies, which is measured: where they do not,
 // one thread had better run all bodies (pace.hpp), and being queued brings that about. And seldom
-// where it was in vain: the bodies are long, or whoever is inside sleeps. A thread that has not met
-// anybody for a while does not even look (thread_state::contended): the look alone is 4 % of an
-// uncontended execute (bench/uncontended, turnstile_not_kept).
+// where it was in vain: the bodies are long, or whoever is inside sleeps.
 //
-// Progress  bounded: most_waiting, and one look after it
+// Progress  bounded: most_waiting, and one look after it. A thread that the system stops meanwhile
+//           holds up who came later, as one does between arrive and publish
 // Source    Karlin, Manasse, McGeoch, Owicki (1990): who waits as long as the alternative costs
 //           loses at most half
 
@@ -34,11 +34,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Less than being queued costs both threads together. Not all of that: bodies of a microsecond
-// would end within it now and then, and who stays in place makes those in its thread's queue wait
-// (bench, oversubscribed, 2 threads, p99.9: 0.24 ms, with 500 ns 0.26 and with 1000 ns 0.41, for 1
-// % of the time; think with a body of 250 ns, 64 coroutines, 0.97 of the time with 1000 ns).
-constexpr nanoseconds most_waiting = limit(nanoseconds(250), nanoseconds(0));
+// Less than being queued costs both threads together. Not all of that: who waits in vain has
+// waited, and who stays in place makes those in its thread's queue wait (bench/tried.md, Think).
+constexpr nanoseconds most_waiting = limit(nanoseconds(150), nanoseconds(0));
 
 // How long this thread is away between two bodies, on average; once in a turn of bodies it is
 // measured.
@@ -54,7 +52,7 @@ class absence {
     mean_ += (std::min(took, longest) - mean_) / 4;
   }
   // Longer than a transfer of the section's lines takes: two threads are faster than one.
-  bool is_long() const noexcept { return mean_ > nanoseconds(100); }
+  bool is_long() const noexcept { return mean_ > limit(nanoseconds(100), nanoseconds(-1)); }
 
  private:
   static constexpr nanoseconds longest{1000};  // or it was interrupted
@@ -75,7 +73,7 @@ class experience {
 
  private:
   static constexpr std::uint8_t most_in_a_row = 3;
-  static constexpr std::uint8_t seldom = 32;
+  static constexpr std::uint8_t seldom = limit(std::uint8_t{32}, std::uint8_t{1});
 
   std::uint8_t in_a_row_ = 0;  // waits in vain
   std::uint8_t looked_ = 0;
@@ -95,24 +93,28 @@ void time_absence(thread_state& t) noexcept {
   t.is_timed = true;
 }
 
-void section_core::await_shortly(thread_state& t) noexcept {
-  if (t.is_timed) {
-    t.is_timed = false;
-    this_absence.end(t.bodies());
-  }
-  const std::size_t found = ring_.pending();
-  if (found == 0) return;
+void note_absence(thread_state& t) noexcept {
+  t.is_timed = false;
+  this_absence.end(t.bodies());
+}
+
+arrival section_core::await_one_body(place p, thread_state& t) noexcept {
   t.contended = turns_after_contention;
+  if (!ring_.is_next(p) || !this_absence.is_long() || special()) return arrival::queued;
   experience& before = experience_with(*this);
-  if (found != 1 || !this_absence.is_long() || before.is_bad() || ring_.is_kept()) return;
+  if (before.is_bad()) return arrival::queued;
   const steady_clock::time_point begun = steady_clock::now();
   do {
-    const std::size_t inside = ring_.pending();
-    if (inside == 0) before.forget();
-    if (inside != 1) return;
+    if (ring_.take_own(p, mine_)) {
+      before.forget();
+      if (!has_tail_) return arrival::owner;
+      static_cast<void>(ring_.next(mine_));  // parks again: the request has to wait for the device
+      return arrival::queued;
+    }
     pause();
   } while (steady_clock::now() - begun < most_waiting);
   before.note_in_vain();
+  return arrival::queued;
 }
 
 }  // namespace turnstile::detail

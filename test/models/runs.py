@@ -48,7 +48,9 @@ RUNS = {
             "PUSH_BY_STORE",
             "LINK_AFTER_PUSH",
             "COLLECT_NEWEST",
+            "TAKE_OWN_OF_ONE_CELL",
         ),
+        *ablations("P=4 K=1", "TAKE_OWN_BEHIND_MORE", "TAKE_OWN_BY_STORE"),
     ],
     "inbox_ring": [
         holds("P=2 K=2 C=0"),

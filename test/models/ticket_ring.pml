@@ -31,6 +31,9 @@
  *   NO_HEAD_IN_LEAVE       the uncontended end does not say whose turn is next
  *   FIRST_FOUND            the oldest request found is served, the one missing or not
  *   KNOWN_NOT_RENEWED      settle keeps the old number of known requests
+ *   TAKE_OWN_BEHIND_MORE   taken in place by one that found several: the mark is for another one
+ *   TAKE_OWN_OF_ONE_CELL   the same where all share a cell
+ *   TAKE_OWN_BY_STORE      the mark removed without comparing: two take it
  */
 
 #ifndef P
@@ -159,6 +162,7 @@ issue:
   if
   :: was != 0
   :: was == 0 -> /* the uncontended path */
+alone:
      atomic { body(p) };
      atomic {
        mine();
@@ -176,8 +180,53 @@ issue:
        fi
      }
   :: was == 0 -> /* serve_first */
+first:
      atomic { mine(); head = p; unaccounted = 0; known = 1; goto serve_this }
   fi;
+  /* in place, for as long as it likes */
+  if
+  :: true
+#ifdef TAKE_OWN_BY_STORE
+  :: was == 1 && N > 1 && cell[p % N] == PARKED ->
+     atomic {
+       alive();
+       true ->
+#else
+# ifdef TAKE_OWN_BEHIND_MORE
+  :: atomic {
+       N > 1 && cell[p % N] == PARKED ->
+# elif defined(TAKE_OWN_OF_ONE_CELL)
+  :: atomic {
+       was == 1 && cell[p % N] == PARKED ->
+# else
+  :: atomic {
+       was == 1 && N > 1 && cell[p % N] == PARKED ->
+# endif
+#endif
+       alive();
+       cell[p % N] = NOTHING;
+       own();
+       assert(head == p && unaccounted == 0)
+     };
+     if
+     :: goto alone
+     :: goto first
+     :: true /* parks again */
+     fi;
+again:
+     atomic {
+       mine();
+       if
+       :: cell[p % N] == NOTHING ->
+          cell[p % N] = PARKED;
+          owner = NOBODY;
+          goto in_line
+       :: else -> seen = cell[p % N]
+       fi
+     };
+     atomic { collect(); goto again }
+  fi;
+in_line:
   atomic { alive(); was = 0; seen = cell[p % N] };
 publish:
   if

@@ -90,6 +90,23 @@ class line {
     }
   }
 
+  // Looks for its turn once, before it publishes.
+  void ask_in_place(request& r) {
+    typename Ring::place p;
+    r.may_wait = false;
+    switch (ring_.arrive(p)) {
+      case arrival::owner: run_alone(p); break;
+      case arrival::queued:
+        if (ring_.is_next(p) && ring_.take_own(p, mine_)) {
+          run_alone(p);
+        } else {
+          publish(r, p);
+        }
+        break;
+      default: fail("refused, and nobody closed");
+    }
+  }
+
   bool try_to_ask() {
     typename Ring::place p;
     if (ring_.try_arrive(p) != arrival::owner) return false;
@@ -136,6 +153,7 @@ class line {
 
   void run_alone(typename Ring::place p) {
     ran_ = ran_ + 1;
+    if constexpr (has_tickets) note_turn(ticket_word::ticket_of(p));
     if (!ring_.leave(p, mine_)) serve(ring_.next(mine_));
   }
 
@@ -260,6 +278,30 @@ TEST_SUITE("ring") {
       require(l.ran() == 3 + tried, "not everybody was served");
       require(l.pending() == 0, "not idle at the end");
     });
+  }
+
+  TEST_CASE("ring: two look for their turn in place, and others are in line") {
+    for (const std::size_t cells : {1, 2, 8}) {
+      holds(
+          [cells] {
+            line<ticket_ring> l(cells);
+            std::array<request, 6> all;
+            together({[&] {
+                        l.ask_at_once(all[0]);
+                        l.ask_in_place(all[1]);
+                      },
+                      [&] {
+                        l.ask_in_place(all[2]);
+                        l.ask_in_place(all[3]);
+                      },
+                      [&] {
+                        for (request& r : std::span(all).subspan(4)) require(l.ask(r), "refused");
+                      }});
+            require(l.ran() == 6, "not everybody was served");
+            require(l.pending() == 0, "not idle at the end");
+          },
+          {.most = {2, 1}});
+    }
   }
 
   // What the owner knows of the word is from its last look, when more were there.

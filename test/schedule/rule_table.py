@@ -21,6 +21,7 @@ class Rule:
 
 
 RING = ("ring: three*", "ring: four*", "ring: an owner*", "ring: the short*", "ring:*", "strand:*")
+IN_PLACE = ("ring: two look*", "strand: three threads ask, and*", "device: a host execution and*")
 CLOSE = ("ring: whoever*", "ring: only*", "strand: *close*", "strand:*")
 INBOX = ("inbox:*", "ring: the short*inbox*", "ring: an owner*", "ring:*inbox*", "ring: four*")
 INBOX_CLOSE = ("ring: whoever*inbox*", "ring: only*inbox*", "inbox:*")
@@ -101,6 +102,8 @@ rule("links after the push", """r.next = std::bit_cast<request*>(seen);
         r.next = std::bit_cast<request*>(below);
         return after_publish::nothing;
       }""")
+TAKE_OWN = "c.compare_exchange_strong(seen, nothing, acquire, relaxed)"
+rule("takes its own by store", TAKE_OWN, "(c.store(nothing, release), true)", IN_PLACE)
 rule("puts back without a ticket", "r.ticket = mine.head;", "", ("strand:*", "ring: an owner*"))
 PUT_BACK = """if (last == nullptr) {
     r.next = &r;
@@ -110,6 +113,17 @@ PUT_BACK = """if (last == nullptr) {
   }"""
 rule("puts back behind the last one", PUT_BACK, PUT_BACK.replace("// the first again", "last = &r;"),
      ("ring: an owner*", "strand:*"))
+
+rule = rules_of("include/turnstile/detail/ticket_ring.hpp", IN_PLACE)
+NEXT = "ticket_word::found_one(p) && log2_cells_ != 0"
+rule("takes its own where several were before it", NEXT, "log2_cells_ != 0")
+rule("takes its own where all share a cell", NEXT, "ticket_word::found_one(p)")
+
+rule = rules_of("lib/strand/short_wait.cpp", IN_PLACE)
+rule("goes in while the device works", "if (!has_tail_) return arrival::owner;",
+     "return arrival::owner;", ("device: a host execution and*",))
+rule("does not park again", "static_cast<void>(ring_.next(mine_));", "",
+     ("device: a host execution and*",))
 
 RESET_BEFORE_IDLE = "settle has reset it before the section became idle"
 rule = rules_of("include/turnstile/detail/ticket_word.hpp", RING)
@@ -1168,8 +1182,8 @@ rule("there is always room", "return has_room() ? wait::nobody : wait::room;",
      "return wait::nobody;")
 
 rule = rules_of("include/turnstile/detail/execution.hpp", ("device: who asks hears*",))
-rule("who finds the section idle does not ask again whether its device is lost",
-     "!sent && !section.is_lost()", "!sent")
+rule("who finds the section idle does not ask whether its device is lost",
+     "!sent && !section.special()", "!sent")
 
 rule = rules_of("lib/strand/submission.cpp", DEVICE)
 rule("the caller goes on when it has submitted",

@@ -50,6 +50,16 @@ TEST_SUITE("strand") {
     });
   }
 
+  TEST_CASE("strand: three threads ask, and look for their turn in place") {
+    holds(
+        [] {
+          auto& s = *new ended_by_the_last(3, {.ring_capacity = 2});
+          const auto ask = [&s] { ask_and_leave(s); };
+          together({ask, ask, ask});
+        },
+        {.most = {2, 1}});
+  }
+
   TEST_CASE("strand: a section bound to a lane ends with the last result") {
     holds([] {
       lane serves;

@@ -16,7 +16,7 @@ using support::never_kept;  // in a section that is kept there is nobody to meet
 
 namespace {
 
-bool looks_first() { return detail::here().contended != 0; }
+bool is_measured() { return detail::here().contended != 0; }
 
 void execute_for_turns(critical_section& cs, unsigned turns) {
   for (unsigned i = 0; i != turns * detail::bodies_in_a_turn; ++i) cs.execute_blocking([] {});
@@ -52,18 +52,18 @@ void be_away_for_long(critical_section& cs) {
 }  // namespace
 
 TEST_SUITE("short wait") {
-  TEST_CASE("who was queued looks before it arrives, until it has met nobody for some turns") {
+  TEST_CASE("how long a thread is away is measured until it has met nobody for some turns") {
     if (!detail::section_ring::can_be_kept) return;  // other rings do not count turns
     const never_kept off;
     critical_section cs;
     execute_for_turns(cs, detail::turns_after_contention + 1);
-    CHECK_FALSE(looks_first());
+    CHECK_FALSE(is_measured());
     meet_somebody(cs);
-    CHECK(looks_first());
+    CHECK(is_measured());
     execute_for_turns(cs, detail::turns_after_contention - 1);
-    CHECK(looks_first());
+    CHECK(is_measured());
     execute_for_turns(cs, 2);
-    CHECK_FALSE(looks_first());
+    CHECK_FALSE(is_measured());
   }
 
   TEST_CASE("the wait has an end, and then the request is queued as any other, time after time") {
@@ -77,7 +77,7 @@ TEST_SUITE("short wait") {
     CHECK(cs.statistics().waiters == 0);
   }
 
-  TEST_CASE("a closed section refuses whoever looks first") {
+  TEST_CASE("a closed section refuses whoever would wait in place") {
     const never_kept off;
     critical_section cs;
     meet_somebody(cs);

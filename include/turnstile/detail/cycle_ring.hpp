@@ -53,6 +53,9 @@ class cycle_ring {
   static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
   static bool is_first_at_kept(place p) noexcept { return ticket_word::is_first_at_kept(p); }
   bool is_kept() const noexcept { return word_.is_kept(); }
+  // Nobody waits in place here.
+  static bool is_next(place) noexcept { return false; }
+  static bool take_own(place, private_side&) noexcept { return false; }
   void note_waiting_behind(place p) noexcept { word_.note_waiting_behind(p); }
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }
   static void finish(private_side& mine) noexcept { ticket_word::finish(mine); }

@@ -71,16 +71,18 @@ class execution : protected section_request {
         return is_all ? phase::awaited : phase::left_more;
       }
     }
-    section.prefetch();
-    if (section.special()) [[unlikely]] {
+    if (section.has_gate()) [[unlikely]] {
       note_awaited(then);
       return arrive_only();
     }
+    if (t.is_timed) [[unlikely]]
+      note_absence(t);
     section_core::place line;
-    if constexpr (!may_wait) section.await_one_body(t);
-    const arrival arrived = section.arrive(line);
+    arrival arrived = section.arrive(line);
+    if (arrived == arrival::queued) [[unlikely]]
+      arrived = section.await_one_body(line, t);
     if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !sent && !section.is_lost()) [[likely]] {
+      if (arrived == arrival::owner && !sent && !section.special()) [[likely]] {
         const bool is_all = run_at_once(t, then, body);
         section.leave(line, t);
         turn_ended = t.turn_has_ended();
@@ -89,7 +91,6 @@ class execution : protected section_request {
     }
     note_awaited(then);  // not sooner: an atomic operation waits for what was stored before
     if (arrived == arrival::closed) refuse();
-    if (arrived == arrival::queued) t.contended = turns_after_contention;
     arrived_ = arrived;
     line_ = line;
     return phase::waiting;

@@ -86,6 +86,9 @@ class inbox_ring {
   static void hold_kept(private_side&) noexcept {}
   static bool found_kept(place) noexcept { return false; }
   static bool is_first_at_kept(place) noexcept { return false; }
+  // Nobody waits in place here.
+  static bool is_next(place) noexcept { return false; }
+  static bool take_own(place, private_side&) noexcept { return false; }
   static bool is_kept() noexcept { return false; }
   static void note_waiting_behind(place) noexcept {}
   static void begin(place, private_side& mine) noexcept { mine.counted.store(0, relaxed); }

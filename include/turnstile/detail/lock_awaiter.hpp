@@ -40,13 +40,12 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
         return goes_on(t, t.turn_has_ended(now));
       }
     }
-    section.prefetch();
-    if (section.special()) [[unlikely]]
+    if (section.has_gate()) [[unlikely]]
       return has_come_slowly();
     phase_ = phase::awaited;
     section_core::place line;
     const arrival arrived = section.arrive(line);
-    if (arrived == arrival::owner && !section.is_lost()) [[likely]] {
+    if (arrived == arrival::owner && !section.watched() && !section.is_lost()) [[likely]] {
       note_first(*hold_, line);
       return goes_on(t, t.turn_has_ended());
     }

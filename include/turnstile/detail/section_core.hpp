@@ -86,6 +86,9 @@ struct stand_in_counts;
 class submissions;
 class times;
 
+// How many there are. Relaxed: whoever has got hold of one sees that it is counted.
+extern constinit atomic<std::uint32_t> limited_sections;
+
 // What errors call a section: its name, or `section #7`.
 std::string label_of(std::string_view name, std::uint32_t id);
 
@@ -164,19 +167,19 @@ class section_core : private job {
   // The same for one that was outside, by whoever lets it in.
   void let_in(stand_in& s) noexcept;
 
-  // What arrive is about to change, and special is read of before.
-  TURNSTILE_INLINE void prefetch() const noexcept { prefetch_to_write(&ring_); }
-  // Before arrive: one body may be inside that is about to end (lib/strand/short_wait.cpp). Turns
-  // are counted where a section can be kept.
-  TURNSTILE_INLINE void await_one_body(thread_state& t) noexcept {
-    if (section_ring::can_be_kept && t.contended != 0 && (t.is_timed || ring_.pending() != 0))
-        [[unlikely]]
-      await_shortly(t);
+  // As limited, before arrive. That brings the line of the word over to be changed; a look at the
+  // section first would bring it over to be read, and it may be gone again by then (bench/tried.md).
+  // So what else is special is asked by who has arrived.
+  TURNSTILE_INLINE bool has_gate() const noexcept {
+    return limited_sections.load(relaxed) != 0 && limited();
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept {
     const arrival a = ring_.arrive(p);
     return a == arrival::queued && section_ring::is_first_at_kept(p) ? arrive_at_kept() : a;
   }
+  // After arrive said queued: one body may be inside that is about to end, and the section is given
+  // to who waits for that in place (lib/strand/short_wait.cpp).
+  TURNSTILE_COLD arrival await_one_body(place p, thread_state& t) noexcept;
   arrival try_arrive(place& p) noexcept {
     const arrival a = ring_.try_arrive(p);
     return a == arrival::queued && ring_.is_kept() ? try_arrive_kept(p) : a;
@@ -377,7 +380,6 @@ class section_core : private job {
   executor_ref bound_to() const noexcept { return given_.load(relaxed)->executor; }
   bool is_elsewhere() const noexcept { return bound_to() != here().runs_on; }
   static void run_posted(job& self) noexcept;
-  TURNSTILE_COLD void await_shortly(thread_state& t) noexcept;
 
   void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve(request* r, request* own, batch& done, int most_bodies) noexcept;

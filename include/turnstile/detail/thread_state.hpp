@@ -91,7 +91,7 @@ struct alignas(cache_line) thread_state {
   // Bodies in what it kept before, less those of the keeper before that, and what counts once more;
   // wraps.
   std::uint32_t before_keeper = 0;
-  std::uint8_t contended = 0;     // turns in which it looks before it arrives: short_wait.cpp
+  std::uint8_t contended = 0;     // turns in which its absence is measured: short_wait.cpp
   bool is_timed = false;          // from its last body to the next arrival
   bool keeps_spare_hold = false;  // it may have one, which is freed in the end
   bool below_holds = false;       // what waits below for what runs here, and holds: rests_on_held
@@ -330,8 +330,11 @@ inline void before_blocking() noexcept {
   if (t.bounce != nullptr || t.hands_back != nullptr) give_away();
 }
 
-// So long a thread looks first after it has found the section in use, or kept: `contended`.
+// So long after it has found a section in use, or kept: `contended`.
 inline constexpr std::uint8_t turns_after_contention = 4;
+
+// By a thread that is_timed, before it arrives: short_wait.cpp.
+void note_absence(thread_state& t) noexcept;
 
 inline void begin_turn() noexcept {
   thread_state& t = here();

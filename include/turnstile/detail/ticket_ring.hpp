@@ -9,6 +9,8 @@
 //
 //             nothing|chain --publish--> chain      by a producer
 //             parked        --publish--> nothing    by a producer, who owns the section then
+//             parked        --take_own-> nothing    the same, by one that has not published yet and
+//                                                   found nobody but one inside
 //             chain         --collect--> nothing    by the owner
 //             nothing       --take-----> parked     by the owner, who leaves with it
 //
@@ -23,8 +25,8 @@
 //               the owner sees the request's fields. Later pushes on the same cell are RMWs and
 //               continue the release sequence, so one acquire covers the whole chain.
 //           R2  hand-over through park  CAS(release, nothing -> parked) in take ->
-//               CAS(acquire, parked -> nothing) in publish: as W1, for the private side and the
-//               effects of all bodies
+//               CAS(acquire, parked -> nothing) in publish and take_own: as W1, for the private
+//               side and the effects of all bodies
 //           The look at a cell before exchange is relaxed: only a hint which RMW to try.
 //
 // Progress  publish  lock-free; only tickets N apart and the owner meet in a cell
@@ -40,6 +42,9 @@
 //           its ticket would have to stay below later publishers' chains, where the same bits could
 //           come back with another meaning. Whoever takes over early finds the same gap and parks
 //           again, once per publisher.
+//           Who takes its own has nothing for the stash, so it has to be the one that is missing. It
+//           is: all before it but the one that it found inside have ended, and a gap at that one
+//           would be marked in another cell, if there are two.
 //
 // Proof     test/schedule (ring), model ticket_ring; test/ring, test/stress (histories);
 //           bench/counter says what it costs
@@ -144,6 +149,11 @@ class ticket_ring {
   void hold_kept(private_side& mine) noexcept { word_.hold_kept(mine); }
   static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
   static bool is_first_at_kept(place p) noexcept { return ticket_word::is_first_at_kept(p); }
+  // Who arrived at `p` was queued, and may take_own: the section is parked for it when the one that
+  // is inside leaves.
+  bool is_next(place p) const noexcept { return ticket_word::found_one(p) && log2_cells_ != 0; }
+  // True: the caller owns the section, as if it had come first.
+  bool take_own(place p, private_side& mine) noexcept;
   bool is_kept() const noexcept { return word_.is_kept(); }
   void note_waiting_behind(place p) noexcept { word_.note_waiting_behind(p); }
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }

@@ -102,6 +102,8 @@ class ticket_word {
   // The same by who is inside, and stays there: as after begin.
   void hold_kept(private_side& mine) noexcept;
   static bool found_kept(place p) noexcept { return (p & kept_bit) != 0; }
+  // One was inside, which does not keep it, and nobody in line.
+  static bool found_one(place p) noexcept { return (p & (kept_bit | pending_mask)) == 1; }
   static bool is_first_at_kept(place p) noexcept {
     return (p & (kept_bit | pending_mask)) == (kept_bit | 1);
   }
