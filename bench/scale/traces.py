@@ -33,7 +33,7 @@ ASKING = {
     # enter_kept, the body, leave_kept: the keeper's number alone
     "arrive, apart": "code 4; rmw section.word",
     "kept": "code 4; w me.keeper + u section.data; w me.keeper",
-    # is_lost(), raise_to(most_), suspend_as, await_turn
+    # raise_to(most_), suspend_as, await_turn
     "queued": "code 12; p section.word; w frame.head + w frame.mid + w frame.tail",
     # ticket_ring::publish: load, then CAS until it succeeds
     "queued, apart": "code 12; w frame.head + w frame.mid + w frame.tail",

@@ -64,7 +64,7 @@ void delegated_hold::release(fiber_core& f) noexcept {
 
 bool delegated_hold::is_owned_at_once() {
   begin();
-  if (section_->has_gate()) {
+  if (section_->may_refuse()) {
     arrive();
     return false;
   }

@@ -51,7 +51,7 @@ bool section_core::is_coming_back() noexcept {
 
 // False: somebody has come meanwhile, or this one has taken the section from its keeper.
 bool section_core::keep(place p) noexcept {
-  if (section_ring::found_kept(p)) return false;  // the word is not what keep would begin with
+  if (section_ring::found_any(p)) return false;  // the word is not what keep would begin with
   keeper& k = *here().keeps;
   k.keep(*this, executions_.load(relaxed));
   kept_by_.store(k.number(), relaxed);

@@ -113,7 +113,17 @@ std::exception_ptr section_request::cancelled() const noexcept {
   return captured([&] { refuse_as_stopped(*section_); });
 }
 
-void section_request::arrive_limited() {
+arrival section_request::await_one_body(section_core::place line, thread_state& t) noexcept {
+  const arrival a = section_->await_one_body(line, t);
+  if (a != arrival::owner) return a;
+  const bool is_stopped = (withdraws() && asked_.stop.stop_requested()) ||
+                          (t.chain != nullptr && is_stopped_by_now(*t.chain));
+  if (!is_stopped) return a;
+  section_->park_again();  // it is withdrawn as any other
+  return arrival::queued;
+}
+
+void section_request::arrive_where_refused() {
   const section_core::admission how = section_->admit();
   switch (how) {
     case section_core::admission::in:

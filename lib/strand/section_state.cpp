@@ -52,14 +52,14 @@ section_core::section_core(const section_options& options, std::string_view cont
       stand_ins().limit = new gate(options.max_waiters, options.on_full == when_full::wait_outside);
     }
     id_ = enlist(*this);
-    if (limited()) limited_sections.fetch_add(1, relaxed);
+    if (limited()) all_that_refuse.count.fetch_add(1, relaxed);
   } catch (...) {
     delete given_.load(relaxed);
     throw;
   }
 }
 
-constinit atomic<std::uint32_t> limited_sections{0};
+constinit refusing_sections all_that_refuse;
 
 std::uint8_t section_core::traits_of(const section_options& options) noexcept {
   return static_cast<std::uint8_t>((options.executor ? is_bound : 0) |
@@ -79,7 +79,8 @@ section_core::~section_core() {
   if (has_counted_frames_.load(relaxed)) wait_for_touches();
   if (submissions* const all = known_submissions()) all->section_ends();
   delist(*this, id_);
-  if (limited()) limited_sections.fetch_sub(1, relaxed);
+  if (limited()) all_that_refuse.count.fetch_sub(1, relaxed);
+  if (is_lost()) all_that_refuse.count.fetch_sub(1, relaxed);
   // Relaxed: everything that was asked of the section comes before its end.
   delete given_.load(relaxed);
 }

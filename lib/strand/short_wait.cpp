@@ -1,4 +1,4 @@
-// short_wait.cpp - waiting in place for one short body, instead of in line.
+// short_wait.cpp - waiting in place for one short body, instead of suspended.
 //
 // Who is queued suspends, is served by another thread and comes back: hundreds of instructions and
 // up to 15 cache lines from core to core. A short body is over before that. So who arrives where one
@@ -11,7 +11,7 @@
 // one thread had better run all bodies (pace.hpp), and being queued brings that about. And seldom
 // where it was in vain: the bodies are long, or whoever is inside sleeps.
 //
-// Progress  bounded: most_waiting, and one look after it. A thread that the system stops meanwhile
+// Progress  bounded: most_waiting, and one look at the clock. A thread that the system stops meanwhile
 //           holds up who came later, as one does between arrive and publish
 // Source    Karlin, Manasse, McGeoch, Owicki (1990): who waits as long as the alternative costs
 //           loses at most half
@@ -108,7 +108,7 @@ arrival section_core::await_one_body(place p, thread_state& t) noexcept {
     if (ring_.take_own(p, mine_)) {
       before.forget();
       if (!has_tail_) return arrival::owner;
-      static_cast<void>(ring_.next(mine_));  // parks again: the request has to wait for the device
+      park_again();  // the request has to wait for the device
       return arrival::queued;
     }
     pause();

@@ -1,4 +1,4 @@
-// short_wait.hpp - waiting in place for one short body, instead of in line: how long a thread is
+// short_wait.hpp - waiting in place for one short body, instead of suspended: how long a thread is
 // away.
 #pragma once
 

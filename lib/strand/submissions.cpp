@@ -125,7 +125,10 @@ void section_core::forget_tail(submissions& all) noexcept {
   all.note_loss(*tail);
 }
 
-void section_core::lose() noexcept { set(is_lost_with_device, true, true); }  // T4
+void section_core::lose() noexcept {
+  all_that_refuse.count.fetch_add(1, relaxed);
+  set(is_lost_with_device, true, true);  // T4
+}
 
 std::exception_ptr section_core::lost_with() const noexcept {
   static_cast<void>(special_.load(acquire));  // T4

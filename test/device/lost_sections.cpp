@@ -9,6 +9,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <optional>
 #include <string>
@@ -82,10 +83,14 @@ TEST_SUITE("device") {
     CHECK(t.ends.size() == 6);
     CHECK(t.ends[4].starts_with("lost: "));
     CHECK(t.ends[5].starts_with("lost: "));
+    const std::uint64_t refused = cs.statistics().refused;
+    CHECK_THROWS_AS(sync_wait(cs.execute(looks)), device_error);
+    CHECK_THROWS_AS(cs.execute_blocking(looks), device_error);
     CHECK_THROWS_AS(cs.try_execute(looks), device_error);
     CHECK_THROWS_AS(cs.try_lock(), device_error);
     CHECK_THROWS_AS(sync_wait(cs.lock()), device_error);
     CHECK_THROWS_AS(cs.post(looks), device_error);
+    CHECK(cs.statistics().refused == refused + 6);
     CHECK_FALSE(ran);
     sync_wait(cs.close());
     sync_wait(t.scope.join());

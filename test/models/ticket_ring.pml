@@ -206,7 +206,7 @@ first:
        alive();
        cell[p % N] = NOTHING;
        own();
-       assert(head == p && unaccounted == 0)
+       assert(head == p && unaccounted == 0 && known != 0)
      };
      if
      :: goto alone

@@ -119,13 +119,16 @@ NEXT = "ticket_word::found_one(p) && log2_cells_ != 0"
 rule("takes its own where several were before it", NEXT, "log2_cells_ != 0")
 rule("takes its own where all share a cell", NEXT, "ticket_word::found_one(p)")
 
+rule = rules_of("lib/strand/section_request.cpp", ("withdrawal: who looks for its turn in place*",))
+rule("goes in although it was asked to stop while it waited in place",
+     "if (!is_stopped) return a;", "return a;")
+
 rule = rules_of("lib/strand/short_wait.cpp", IN_PLACE)
 rule("goes in while the device works", "if (!has_tail_) return arrival::owner;",
      "return arrival::owner;", ("device: a host execution and*",))
-rule("does not park again", "static_cast<void>(ring_.next(mine_));", "",
-     ("device: a host execution and*",))
+rule("does not park again", "park_again();", "", ("device: a host execution and*",))
 
-RESET_BEFORE_IDLE = "settle has reset it before the section became idle"
+RESET_BEFORE_IDLE = "settle has reset it before the section became idle, account before it was parked"
 rule = rules_of("include/turnstile/detail/ticket_word.hpp", RING)
 rule("leave does not renew head", "mine.head = (ticket_of(p) + 1) & ticket_mask;", "",
      ("ring: the short*", "strand:*"))

@@ -97,6 +97,55 @@ TEST_SUITE("withdrawal") {
     });
   }
 
+  TEST_CASE("withdrawal: who looks for its turn in place is asked to stop by the body before") {
+    holds([] {
+      place p({.ring_capacity = 2});
+      std::stop_source stop;
+      guarded<bool> waits{false};
+      guarded<int> how{-1};
+      together({[&] {
+                  p.cs.execute_blocking([&] {
+                    waits = p.cs.statistics().waiters != 0;
+                    stop.request_stop();
+                  });
+                },
+                [&] { how = static_cast<int>(client().run(p.ask(0, stop))); }});
+      const bool ran = how == static_cast<int>(ending::ran);
+      require(ran || how == static_cast<int>(ending::cancelled), "neither ran nor went");
+      require(!ran || !waits, "it was asked to stop in line, and ran");
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("withdrawal: one looks for its turn in place, and others go, wait apart, or close") {
+    holds(
+        [] {
+          const int other = any_of(3);
+          place p({.ring_capacity = 2});
+          std::stop_source stop;
+          p.hold();
+          together({[&] {
+                      p.unlock();
+                      stop.request_stop();
+                    },
+                    [&] {
+                      const ending how = client().run(p.open_it());
+                      require(how == ending::ran || (other == 2 && how == ending::closed),
+                              "not served");
+                    },
+                    [&] {
+                      client c;
+                      switch (other) {
+                        case 0: static_cast<void>(c.run(p.ask(0, stop))); break;
+                        case 1: require(c.run(p.ask_when(0)) == ending::ran, "not woken"); break;
+                        default: require(c.run(p.cs.close()) == ending::ran, "not closed");
+                      }
+                    }});
+          if (other != 2) p.is_free();
+        },
+        {.most = {1, 1}});
+  }
+
   TEST_CASE("withdrawal: two in line, one of them goes, and the last one back ends the section") {
     holds(
         [] {

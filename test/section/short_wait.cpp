@@ -1,4 +1,4 @@
-// short_wait.cpp - a thread that meets others waits a little in place before it gets in line.
+// short_wait.cpp - a thread that meets others waits a little in place before it suspends.
 
 #include "support/hold.hpp"
 #include "support/keeping.hpp"

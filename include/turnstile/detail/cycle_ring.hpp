@@ -51,6 +51,7 @@ class cycle_ring {
   bool let_go(private_side& mine) noexcept { return word_.let_go(mine); }
   void hold_kept(private_side& mine) noexcept { word_.hold_kept(mine); }
   static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
+  static bool found_any(place p) noexcept { return ticket_word::found_any(p); }
   static bool is_first_at_kept(place p) noexcept { return ticket_word::is_first_at_kept(p); }
   bool is_kept() const noexcept { return word_.is_kept(); }
   // Nobody waits in place here.

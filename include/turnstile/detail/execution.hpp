@@ -71,7 +71,7 @@ class execution : protected section_request {
         return is_all ? phase::awaited : phase::left_more;
       }
     }
-    if (section.has_gate()) [[unlikely]] {
+    if (section.may_refuse()) [[unlikely]] {
       note_awaited(then);
       return arrive_only();
     }
@@ -80,7 +80,7 @@ class execution : protected section_request {
     section_core::place line;
     arrival arrived = section.arrive(line);
     if (arrived == arrival::queued) [[unlikely]]
-      arrived = section.await_one_body(line, t);
+      arrived = await_one_body(line, t);
     if constexpr (!may_wait) {
       if (arrived == arrival::owner && !sent && !section.special()) [[likely]] {
         const bool is_all = run_at_once(t, then, body);

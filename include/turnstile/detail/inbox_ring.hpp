@@ -85,6 +85,7 @@ class inbox_ring {
   static bool let_go(private_side&) noexcept { return false; }
   static void hold_kept(private_side&) noexcept {}
   static bool found_kept(place) noexcept { return false; }
+  static bool found_any(place) noexcept { return false; }
   static bool is_first_at_kept(place) noexcept { return false; }
   // Nobody waits in place here.
   static bool is_next(place) noexcept { return false; }

@@ -40,7 +40,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
         return goes_on(t, t.turn_has_ended(now));
       }
     }
-    if (section.has_gate()) [[unlikely]]
+    if (section.may_refuse()) [[unlikely]]
       return has_come_slowly();
     phase_ = phase::awaited;
     section_core::place line;

@@ -3,14 +3,15 @@
 // Behind it: lib/strand. The queue is a ring (ticket_ring.hpp and its alternatives).
 //
 // Shape     A section is idle or owned. It is owned by one of
-//             a thread that serves   from arrive = owner or publish = take_over, until next() gives
-//                                    nothing or it passes the section on
+//             a thread that serves   from arrive = owner, publish = take_over or take_own, until
+//                                    next() gives nothing or it passes the section on
 //             a job                  posted when the budget is spent or the section is bound to an
 //                                    executor; the request to go on with is put back
 //             an awaitable body      suspended; its end goes on serving (body_finished)
 //             a section_guard        its unlock goes on serving (release_hold)
 //             one of several         several_request.hpp: the end of its body goes on serving
-//             nobody yet             parked: the publisher that is missing will own it
+//             nobody yet             parked: the request that is missing will own it, published or
+//                                    waiting in place (lib/strand/short_wait.cpp)
 //             its device work        held, with nobody who serves it, until that is complete or
 //                                    somebody comes who submits more (lib/strand/submissions.hpp)
 //             a posted stand-in      stand_in.hpp: whoever runs it, or withdraws it, owns the section
@@ -86,8 +87,12 @@ struct stand_in_counts;
 class submissions;
 class times;
 
-// How many there are. Relaxed: whoever has got hold of one sees that it is counted.
-extern constinit atomic<std::uint32_t> limited_sections;
+// How many there are that may_refuse. Relaxed: whoever has got hold of one that is limited sees that
+// it is counted; a loss that is not seen yet is seen by who becomes the owner.
+struct alignas(cache_line) refusing_sections {
+  atomic<std::uint32_t> count{0};
+};
+extern constinit refusing_sections all_that_refuse;
 
 // What errors call a section: its name, or `section #7`.
 std::string label_of(std::string_view name, std::uint32_t id);
@@ -167,11 +172,12 @@ class section_core : private job {
   // The same for one that was outside, by whoever lets it in.
   void let_in(stand_in& s) noexcept;
 
-  // As limited, before arrive. That brings the line of the word over to be changed; a look at the
+  // Before arrive: limited, or lost. That brings the line of the word over to be changed; a look at the
   // section first would bring it over to be read, and it may be gone again by then (bench/tried.md).
   // So what else is special is asked by who has arrived.
-  TURNSTILE_INLINE bool has_gate() const noexcept {
-    return limited_sections.load(relaxed) != 0 && limited();
+  TURNSTILE_INLINE bool may_refuse() const noexcept {
+    return all_that_refuse.count.load(relaxed) != 0 &&
+           (special_.load(relaxed) & (is_limited | is_lost_with_device)) != 0;
   }
   TURNSTILE_INLINE arrival arrive(place& p) noexcept {
     const arrival a = ring_.arrive(p);
@@ -180,6 +186,8 @@ class section_core : private job {
   // After arrive said queued: one body may be inside that is about to end, and the section is given
   // to who waits for that in place (lib/strand/short_wait.cpp).
   TURNSTILE_COLD arrival await_one_body(place p, thread_state& t) noexcept;
+  // By who was given the section so, and cannot go in: it is queued again.
+  void park_again() noexcept { static_cast<void>(ring_.next(mine_)); }
   arrival try_arrive(place& p) noexcept {
     const arrival a = ring_.try_arrive(p);
     return a == arrival::queued && ring_.is_kept() ? try_arrive_kept(p) : a;
@@ -259,7 +267,7 @@ class section_core : private job {
   bool hands_on_late() const noexcept;
   // Its number.
   std::uint64_t leave_tail(const counted_ref<point>& end, lane& l) noexcept;
-  // What its device was to do is lost. By anybody, while it cannot end.
+  // What its device was to do is lost. By anybody, once, while it cannot end.
   void lose() noexcept;
   void go_on_with_device() noexcept;
 

@@ -160,8 +160,8 @@ class section_request : protected request_extras, protected suspended<request> {
 
   // Where it may be limited who waits: sets arrived_.
   void arrive() {
-    if (section_->limited() || section_->is_lost()) [[unlikely]] {
-      arrive_limited();
+    if (section_->may_refuse()) [[unlikely]] {
+      arrive_where_refused();
     } else {
       arrived_ = section_->arrive(line_);
     }
@@ -304,9 +304,11 @@ class section_request : protected request_extras, protected suspended<request> {
   // it could not be withdrawn at once; nor anything with what a device has lost.
   bool comes_too_late() const noexcept {
     return section_->is_lost() ||
-           (arrived_ != arrival::owner && chain_ != nullptr && is_stopped_by_now());
+           (arrived_ != arrival::owner && chain_ != nullptr && is_stopped_by_now(*chain_));
   }
   std::exception_ptr cancelled() const noexcept;
+  // After arrive said queued: for a moment in place. Who was asked to stop meanwhile does not go in.
+  TURNSTILE_COLD arrival await_one_body(section_core::place line, thread_state& t) noexcept;
   // By the waiter when it goes on.
   // Throws if it was withdrawn.
   TURNSTILE_INLINE void waited() {
@@ -413,15 +415,15 @@ class section_request : protected request_extras, protected suspended<request> {
     ::new (static_cast<void*>(&asked_)) withdrawal_sources(options);
     asks_ |= asks::withdrawal;
   }
-  bool is_stopped_by_now() const noexcept {
-    if (!is_member(chain_)) return is_stopped_around(chain_);
-    return static_cast<const member_frame&>(*chain_).stop->stop_requested();
+  static bool is_stopped_by_now(const chain_frame& chain) noexcept {
+    if (!is_member(&chain)) return is_stopped_around(&chain);
+    return static_cast<const member_frame&>(chain).stop->stop_requested();
   }
   void take_what_is_asked(section_request& other) noexcept;
   void throw_if_withdrawn();
   [[noreturn]] void destroyed_while_waiting() const noexcept;
   static std::string label_of_wanted(const wait& w);
-  void arrive_limited();
+  void arrive_where_refused();
   void accepted_watched() noexcept;
   bool goes_on_here() noexcept;
   void search(chain_frame* by);

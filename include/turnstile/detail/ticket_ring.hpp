@@ -30,6 +30,7 @@
 //           The look at a cell before exchange is relaxed: only a hint which RMW to try.
 //
 // Progress  publish  lock-free; only tickets N apart and the owner meet in a cell
+//           take_own wait-free
 //           next     wait-free but for one retry per publisher that gets in between. A request that
 //                    stopped between arrive and publish hides those behind it (the gap): the owner
 //                    parks and leaves. No thread waits for another, but the section waits for a
@@ -133,10 +134,15 @@ class ticket_ring {
   ticket_ring(const ticket_ring&) = delete;
   ticket_ring& operator=(const ticket_ring&) = delete;
 
-  // Producer side: see ticket_word. What was queued is then published.
+  // Producer side: see ticket_word. What was queued is then published, or takes its own.
   TURNSTILE_INLINE arrival arrive(place& p) noexcept { return word_.arrive(p); }
   arrival try_arrive(place& p) noexcept { return word_.try_arrive(p); }
   arrival close(place& p) noexcept { return word_.close(p); }
+  // Who arrived at `p` was queued, and may take_own before it publishes: the section is parked for
+  // it when the one that is inside leaves.
+  bool is_next(place p) const noexcept { return ticket_word::found_one(p) && log2_cells_ != 0; }
+  // True: the caller owns the section, as if it had come first, and publishes nothing.
+  bool take_own(place p, private_side& mine) noexcept;
   after_publish publish(request& r, place p, private_side& mine) noexcept;
   after_publish publish_last(request& r, place p, private_side& mine) noexcept {
     return publish(r, p, mine);
@@ -148,12 +154,8 @@ class ticket_ring {
   bool let_go(private_side& mine) noexcept { return word_.let_go(mine); }
   void hold_kept(private_side& mine) noexcept { word_.hold_kept(mine); }
   static bool found_kept(place p) noexcept { return ticket_word::found_kept(p); }
+  static bool found_any(place p) noexcept { return ticket_word::found_any(p); }
   static bool is_first_at_kept(place p) noexcept { return ticket_word::is_first_at_kept(p); }
-  // Who arrived at `p` was queued, and may take_own: the section is parked for it when the one that
-  // is inside leaves.
-  bool is_next(place p) const noexcept { return ticket_word::found_one(p) && log2_cells_ != 0; }
-  // True: the caller owns the section, as if it had come first.
-  bool take_own(place p, private_side& mine) noexcept;
   bool is_kept() const noexcept { return word_.is_kept(); }
   void note_waiting_behind(place p) noexcept { word_.note_waiting_behind(p); }
   static void begin(place p, private_side& mine) noexcept { ticket_word::begin(p, mine); }

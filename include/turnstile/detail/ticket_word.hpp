@@ -9,7 +9,8 @@
 //             (t, C, n)    closed; whoever comes now gives its count back
 //
 //           (t, -, n) --arrive-----> (t+1, -, n+1)  n = 0: the caller owns the section
-//                                                   n > 0: the caller owes a publish; who comes
+//                                                   n > 0: the caller owes a publish, or a
+//                                                   take_own (ticket_ring.hpp); who comes
 //                                                   first to (t, K, 1) may take it and let_go
 //           (t, C, n) --arrive-----> (t+1, C, n+1) --> (t+1, C, n)   refused
 //           (t, -, n) --account k--> (t, -, n-k)    by the owner; n = k: idle, do not touch again
@@ -48,7 +49,7 @@ namespace turnstile::detail {
 
 enum class [[nodiscard]] arrival : std::uint8_t {
   owner,    // the section was idle: the caller owns it
-  queued,   // the caller owes a publish
+  queued,   // the caller owes a publish, or takes its own
   closed,   // refused; nothing is owed
   outside,  // it has not arrived: it waits to be let in (lib/strand/gate.hpp)
 };
@@ -102,6 +103,7 @@ class ticket_word {
   // The same by who is inside, and stays there: as after begin.
   void hold_kept(private_side& mine) noexcept;
   static bool found_kept(place p) noexcept { return (p & kept_bit) != 0; }
+  static bool found_any(place p) noexcept { return (p & (kept_bit | pending_mask)) != 0; }
   // One was inside, which does not keep it, and nobody in line.
   static bool found_one(place p) noexcept { return (p & (kept_bit | pending_mask)) == 1; }
   static bool is_first_at_kept(place p) noexcept {
