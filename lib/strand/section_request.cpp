@@ -116,8 +116,8 @@ std::exception_ptr section_request::cancelled() const noexcept {
 arrival section_request::await_one_body(section_core::place line, thread_state& t) noexcept {
   const arrival a = section_->await_one_body(line, t);
   if (a != arrival::owner) return a;
-  const bool is_stopped = (withdraws() && asked_.stop.stop_requested()) ||
-                          (t.chain != nullptr && is_stopped_by_now(*t.chain));
+  const bool is_stopped =
+      (withdraws() && asked_.stop.stop_requested()) || is_stopped_by_now(t.chain);
   if (!is_stopped) return a;
   section_->park_again();  // it is withdrawn as any other
   return arrival::queued;

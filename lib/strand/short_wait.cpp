@@ -1,18 +1,18 @@
 // short_wait.cpp - waiting in place for one short body, instead of suspended.
 //
 // Who is queued suspends, is served by another thread and comes back: hundreds of instructions and
-// up to 15 cache lines from core to core. A short body is over before that. So who arrives where one
-// body is inside and nobody is in line does not publish its request yet, and looks at its own cell
-// for a while. The owner that has left finds that request missing and parks the section for it, as
-// for any that is late, and the caller is inside (take_own of ticket_ring.hpp). It has its place
-// in line all the while.
+// up to 15 cache lines from core to core. A short body is over before that. So who arrives where
+// one body is inside and nobody is in line does not publish its request yet, and looks at its own
+// cell for a while. The owner that has left finds that request missing and parks the section for
+// it, as for any that is late, and the caller is inside (take_own of ticket_ring.hpp). It has its
+// place in line all the while.
 //
 // Only where threads do something else between two bodies, which is measured: where they do not,
 // one thread had better run all bodies (pace.hpp), and being queued brings that about. And seldom
 // where it was in vain: the bodies are long, or whoever is inside sleeps.
 //
-// Progress  bounded: most_waiting, and one look at the clock. A thread that the system stops meanwhile
-//           holds up who came later, as one does between arrive and publish
+// Progress  bounded: most_waiting, and one look at the clock. A thread that the system stops
+//           meanwhile holds up who came later, as one does between arrive and publish
 // Source    Karlin, Manasse, McGeoch, Owicki (1990): who waits as long as the alternative costs
 //           loses at most half
 

@@ -128,7 +128,8 @@ rule("goes in while the device works", "if (!has_tail_) return arrival::owner;",
      "return arrival::owner;", ("device: a host execution and*",))
 rule("does not park again", "park_again();", "", ("device: a host execution and*",))
 
-RESET_BEFORE_IDLE = "settle has reset it before the section became idle, account before it was parked"
+RESET_BEFORE_IDLE = ("settle has reset it before the section became idle, account before it was "
+                     "parked")
 rule = rules_of("include/turnstile/detail/ticket_word.hpp", RING)
 rule("leave does not renew head", "mine.head = (ticket_of(p) + 1) & ticket_mask;", "",
      ("ring: the short*", "strand:*"))

@@ -87,8 +87,8 @@ struct stand_in_counts;
 class submissions;
 class times;
 
-// How many there are that may_refuse. Relaxed: whoever has got hold of one that is limited sees that
-// it is counted; a loss that is not seen yet is seen by who becomes the owner.
+// How many there are that may_refuse. Relaxed: whoever has got hold of one that is limited sees
+// that it is counted; a loss that is not seen yet is seen by who becomes the owner.
 struct alignas(cache_line) refusing_sections {
   atomic<std::uint32_t> count{0};
 };
@@ -172,9 +172,9 @@ class section_core : private job {
   // The same for one that was outside, by whoever lets it in.
   void let_in(stand_in& s) noexcept;
 
-  // Before arrive: limited, or lost. That brings the line of the word over to be changed; a look at the
-  // section first would bring it over to be read, and it may be gone again by then (bench/tried.md).
-  // So what else is special is asked by who has arrived.
+  // It is limited, or lost: asked before arrive. Arriving brings the line of the word over to be
+  // changed; a look at the section first would bring it over to be read, and it may be gone again
+  // by then (bench/tried.md). So what else is special is asked by who has arrived.
   TURNSTILE_INLINE bool may_refuse() const noexcept {
     return all_that_refuse.count.load(relaxed) != 0 &&
            (special_.load(relaxed) & (is_limited | is_lost_with_device)) != 0;

@@ -303,11 +303,10 @@ class section_request : protected request_extras, protected suspended<request> {
   // By whoever serves it: what has been asked to stop does not begin what it waited for, also where
   // it could not be withdrawn at once; nor anything with what a device has lost.
   bool comes_too_late() const noexcept {
-    return section_->is_lost() ||
-           (arrived_ != arrival::owner && chain_ != nullptr && is_stopped_by_now(*chain_));
+    return section_->is_lost() || (arrived_ != arrival::owner && is_stopped_by_now(chain_));
   }
   std::exception_ptr cancelled() const noexcept;
-  // After arrive said queued: for a moment in place. Who was asked to stop meanwhile does not go in.
+  // After arrive said queued: for a moment in place. Who was asked to stop meanwhile stays out.
   TURNSTILE_COLD arrival await_one_body(section_core::place line, thread_state& t) noexcept;
   // By the waiter when it goes on.
   // Throws if it was withdrawn.
@@ -415,9 +414,10 @@ class section_request : protected request_extras, protected suspended<request> {
     ::new (static_cast<void*>(&asked_)) withdrawal_sources(options);
     asks_ |= asks::withdrawal;
   }
-  static bool is_stopped_by_now(const chain_frame& chain) noexcept {
-    if (!is_member(&chain)) return is_stopped_around(&chain);
-    return static_cast<const member_frame&>(chain).stop->stop_requested();
+  static bool is_stopped_by_now(const chain_frame* chain) noexcept {
+    if (chain == nullptr) return false;
+    if (!is_member(chain)) return is_stopped_around(chain);
+    return static_cast<const member_frame&>(*chain).stop->stop_requested();
   }
   void take_what_is_asked(section_request& other) noexcept;
   void throw_if_withdrawn();

@@ -43,8 +43,8 @@
 //           its ticket would have to stay below later publishers' chains, where the same bits could
 //           come back with another meaning. Whoever takes over early finds the same gap and parks
 //           again, once per publisher.
-//           Who takes its own has nothing for the stash, so it has to be the one that is missing. It
-//           is: all before it but the one that it found inside have ended, and a gap at that one
+//           Who takes its own has nothing for the stash, so it has to be the one that is missing.
+//           It is: all before it but the one that it found inside have ended, and a gap at that one
 //           would be marked in another cell, if there are two.
 //
 // Proof     test/schedule (ring), model ticket_ring; test/ring, test/stress (histories);
