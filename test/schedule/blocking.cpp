@@ -208,6 +208,28 @@ TEST_SUITE("blocking") {
         {.most = {1, 1}});
   }
 
+  // What keeps the section serves its line when it is asked, and only then takes a place itself.
+  TEST_CASE(
+      "blocking: one that a thread has served before it asks blocks it for the same section") {
+    holds([] {
+      const shared_pool pool;
+      critical_section cs({.ring_capacity = 1});
+      guarded<int> n{0};
+      const auto count = [&n] { n = n + 1; };
+      async_scope scope;
+      const auto lock_and_block = [&]() -> task<> {
+        {
+          const section_guard had = co_await cs.lock();
+        }
+        cs.execute_blocking(count);
+      };
+      keep(cs);
+      beside([&] { cs.execute_blocking(count); }, {[&] { scope.spawn(lock_and_block()); }});
+      sync_wait(scope.join());
+      require(n == 2, "not everybody was served");
+    });
+  }
+
   // Here while the thread that asks is not waiting yet: whoever it serves goes on there, and blocks.
   TEST_CASE("blocking: one that a thread in line has served blocks it for the same section") {
     holds(

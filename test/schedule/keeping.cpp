@@ -3,6 +3,7 @@
 #include "schedule/client.hpp"
 #include "schedule/ended_by_the_last.hpp"
 #include "schedule/kept.hpp"
+#include "schedule/shared_pool.hpp"
 
 #include <turnstile/registry.hpp>
 #include <turnstile/turnstile.hpp>
@@ -137,8 +138,10 @@ TEST_SUITE("keeping") {
     });
   }
 
+  // Who is given the section by its thread, which then has to wait, goes on elsewhere.
   TEST_CASE("keeping: another thread holds a guard while its thread asks") {
     holds([] {
+      const shared_pool pool;
       critical_section cs({.ring_capacity = 1});
       guarded<int> n{0};
       keep(cs);

@@ -25,11 +25,7 @@ class blocking_execution : private execution<Body> {
   TURNSTILE_INLINE typename base::value run() {
     if (here().fiber != nullptr) [[unlikely]]
       return run_in_fiber();
-    if (const auto then = run_if_idle(); then == base::phase::waiting) {
-      this->block_for_turn(me_);
-    } else {
-      this->phase_ = then;
-    }
+    run_or_wait();
     return this->take();
   }
 
@@ -41,11 +37,16 @@ class blocking_execution : private execution<Body> {
     return this->take();
   }
 
-  // Whoever is served here, and has no executor, goes on before this thread may block.
-  TURNSTILE_INLINE auto run_if_idle() {
+  // Whoever is served here, and has no executor, goes on before this thread may block. But not
+  // between taking a place and being in line, for it may block the thread there.
+  TURNSTILE_INLINE void run_or_wait() {
     trampoline before_it(true);
     bool turn_ended = false;  // a thread has no turns
-    return base::run_if_idle(here(), turn_ended);
+    if (const auto then = base::run_if_idle(here(), turn_ended); then == base::phase::waiting) {
+      this->block_for_turn(me_);
+    } else {
+      this->phase_ = then;
+    }
   }
 
   blocked_thread me_;
