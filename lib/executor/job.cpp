@@ -66,6 +66,7 @@ void job::run() noexcept {
   state.runs_on = home_;
   // Whatever this is on top of: else what was posted to get off it would be posted again.
   const bool below_held = std::exchange(state.below_holds, false);
+  detail::written_here* const below_writes = std::exchange(state.writes_below, state.writes);
   detail::begin_turn();
   state.turns_in_job = 0;
   {
@@ -76,6 +77,7 @@ void job::run() noexcept {
   }
   state.runs_on = runs_on_before;
   state.below_holds = below_held;
+  state.writes_below = below_writes;
 }
 
 }  // namespace turnstile

@@ -132,7 +132,7 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
   return awake;
 }
 
-// A body has ended where the section's do not run, and neither do predicates. True: the section was
+// A body has ended where the section's may not run, and neither may predicates. True: the section was
 // given away with the oldest of those that wait apart, and the place of what has ended with it.
 // Whoever withdraws that one gives it away with the next.
 bool section_core::ask_on_executor(batch& done) noexcept {
@@ -141,7 +141,7 @@ bool section_core::ask_on_executor(batch& done) noexcept {
     stand_in& s = *e.oldest_aside;
     if (s.pin()) {
       e.asks_there = true;
-      if (s.post(bound_to(), queued::last)) return true;
+      if (s.post(who_serves(s, done), queued::last)) return true;
       e.asks_there = false;
       done.add_pinned(s);
     }

@@ -34,20 +34,6 @@ bool is_of_who_blocks_here(request& r) noexcept {
   return t != nullptr && t == here().in_line;
 }
 
-// Of a section that is bound to nobody. Who is off is only told of something, on a thread that may
-// be anybody's. A thread that is blocked in its line has nothing else to do; and all threads of an
-// executor may be blocked there, so one that is about to block leaves its own one out.
-executor_ref who_serves(request& next, const batch& done) noexcept {
-  if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
-  request& who = behind(next);
-  if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
-  const thread_state& t = here();
-  const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
-  if (t.runs_on && !may_block && !done.is_off()) return t.runs_on;
-  const executor_ref home = home_of(who);
-  return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
-}
-
 bool tries_to_be_brisk(steady_clock::time_point now) noexcept {
   if (!this_pace.tries(now)) {
     if (!this_pace.may_try(now) || !may_try_here(now, now + pace::trial)) return false;
@@ -73,10 +59,25 @@ section_core::published said(after_publish what) noexcept {
 
 }  // namespace
 
+// Who is off is only told of something, on a thread that may be anybody's. A thread that is blocked
+// in line has nothing else to do; and all threads of an executor may be blocked there, so one that
+// is about to block leaves its own one out.
+executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
+  if (bound()) return bound_to();
+  if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
+  request& who = behind(next);
+  if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
+  const thread_state& t = here();
+  const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
+  if (t.runs_on && !may_block && !done.is_off()) return t.runs_on;
+  const executor_ref home = home_of(who);
+  return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
+}
+
 // On top of somebody who holds a section, to the thread that is blocked for it. And on top of a
-// function that changes a variable, for a body may ask for that one.
+// function that changes a variable, for a body may ask for that one, and so may a predicate.
 bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
-  if (here().writes != nullptr) [[unlikely]]
+  if (here().changes_a_variable()) [[unlikely]]
     return true;
   return done.rests_on_held() && !bound() &&
          suspended<request>::thread_behind(behind(r)) != nullptr;
@@ -130,7 +131,7 @@ request* section_core::finish_and_next() noexcept {
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
-    if (bound_elsewhere()) {
+    if (bound_elsewhere() || here().changes_a_variable()) {
       if (ask_on_executor(done)) return nullptr;
     } else if (stand_in* const s = wake_aside(done)) {
       return s;
@@ -415,7 +416,7 @@ void section_core::go_on(request* r, batch& done) noexcept {
 void section_core::pass_to_executor(request& r, batch& done, queued where) noexcept {
   request* next = &r;
   while (next != nullptr) {
-    const executor_ref to = bound() ? bound_to() : who_serves(*next, done);
+    const executor_ref to = who_serves(*next, done);
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
       return post(to, *this, where);

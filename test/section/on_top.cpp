@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -165,4 +167,57 @@ TEST_CASE("a function that changes a variable leaves a section to others, but ru
   REQUIRE(other);
   CHECK_NOTHROW(sync_wait(*other));
   CHECK(*v.read() == 11);
+}
+
+TEST_CASE("a function that changes a variable leaves a section, and no predicate is asked there") {
+  manual_executor home;
+  critical_section cs;
+  variable<std::string> v(std::string(100, 'x'));
+  bool may = false;
+  std::size_t read = 0;
+  async_scope scope{{.executor = home}};
+  scope.spawn(
+      cs.execute_when([&] { return may && !v.read()->empty(); }, [&] { read = v.read()->size(); }));
+  home.run();
+  SUBCASE("behind a body") {
+    v.update([&](std::string& text) {
+      text += 'y';
+      cs.try_execute([&may] { may = true; });
+    });
+  }
+  SUBCASE("behind a guard") {
+    section_guard g = std::move(cs.try_lock().value());
+    v.update([&](std::string& text) {
+      text += 'y';
+      may = true;
+      g.unlock();
+    });
+  }
+  CHECK(read == 0);
+  home.run();
+  sync_wait(scope.join());
+  CHECK(read == 101);
+}
+
+// On top of it after all. It must not be sent there again and again.
+TEST_CASE("the same on an executor that runs at once what it gets") {
+  struct {
+    void post(job& j) noexcept { j.run(); }
+  } at_once;
+  critical_section cs;
+  variable<int> v(0);
+  std::optional<execution_handle<void>> other;
+  async_scope scope{{.executor = at_once}};
+  const auto changes = [&]() -> task<> {
+    v.update([&](int& n) {
+      ++n;
+      if (other) return;
+      cs.try_execute([&] { other.emplace(cs.submit([&v] { v.assign_add(10); })); });
+    });
+    co_return;
+  };
+  scope.spawn(changes());
+  sync_wait(scope.join());
+  CHECK_THROWS_AS(sync_wait(*other), std::logic_error);
+  CHECK(*v.read() == 1);
 }

@@ -391,6 +391,7 @@ class section_core : private job {
 
   void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve(request* r, request* own, batch& done, int most_bodies) noexcept;
+  executor_ref who_serves(request& next, const batch& done) const noexcept;
   bool belongs_elsewhere(request& r, const batch& done) const noexcept;
   request* serve_one(request* r, request*& own, batch& done) noexcept;
   static void hand_back(request& r, const request* own, batch& done) noexcept;

@@ -76,15 +76,16 @@ struct alignas(cache_line) thread_state {
   batch* hands_back = nullptr;    // innermost drain's: results of bodies that have run here
   relay* transfers = nullptr;     // innermost loop that stands in for tail calls; see transfer.hpp
   const void* resumed = nullptr;  // what the library's innermost resumption stands behind; the same
-  written_here* writes = nullptr;   // innermost variable whose change runs here; see value_cell.hpp
-  const timer* calls = nullptr;     // whose call is made here; see timer_queue.hpp
-  token_pin* kept_token = nullptr;  // the stop token it asked with last; see kept_token.hpp
-  borrowed_stack* stack = nullptr;  // that this thread is on; null: on its own
-  fiber_core* fiber = nullptr;      // the same, if it is the fiber's own code and may await
-  std::uint64_t number = 0;         // of this thread, once it was asked for: see thread_number
-  std::uint32_t to_be_served = 0;   // requests made here that a drain serves, wherever; wraps
-  std::uint32_t served = 0;         // bodies that drains have run here, whoever asked; wraps
-  std::uint64_t serving_ns = 0;     // that drains have taken here, as far as they looked at a clock
+  written_here* writes = nullptr;  // innermost variable whose change runs here; see value_cell.hpp
+  written_here* writes_below = nullptr;  // the same below the job that runs here: as below_holds
+  const timer* calls = nullptr;          // whose call is made here; see timer_queue.hpp
+  token_pin* kept_token = nullptr;       // the stop token it asked with last; see kept_token.hpp
+  borrowed_stack* stack = nullptr;       // that this thread is on; null: on its own
+  fiber_core* fiber = nullptr;           // the same, if it is the fiber's own code and may await
+  std::uint64_t number = 0;              // of this thread, once it was asked for: see thread_number
+  std::uint32_t to_be_served = 0;        // requests made here that a drain serves, wherever; wraps
+  std::uint32_t served = 0;              // bodies that drains have run here, whoever asked; wraps
+  std::uint64_t serving_ns = 0;  // that drains have taken here, as far as they looked at a clock
   std::uint64_t brisk_serving_ns = 0;     // the same, of those that were brisk: pace.hpp
   std::int64_t tries_until_ns = 0;        // to be brisk; of the steady clock
   exceptions_here* exceptions = nullptr;  // those of this thread, once it has run a fiber
@@ -102,6 +103,9 @@ struct alignas(cache_line) thread_state {
   blocked_thread* in_line = nullptr;     // innermost one that has a request in line: its scopes
   hold_frame* spare_hold = nullptr;      // of the last guard that ended here: registry/chain.cpp
   spare_frames frames;                   // that this thread has freed
+
+  // So that what others do does not belong on top of it.
+  bool changes_a_variable() const noexcept { return writes != writes_below; }
 
   // Of sections, run on this thread ever, and what counts once more; wraps.
   std::uint32_t bodies() const noexcept {
