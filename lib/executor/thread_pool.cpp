@@ -104,6 +104,8 @@ class pool_core {
       contract_break("", "a thread_pool is destroyed on one of its own threads", {});
     }
     stop();
+    // Posted by destructors of what is thread_local, when nobody here ran jobs any more.
+    while (job* const j = injector_.take(1).first) j->run();
   }
 
   unsigned size() const noexcept { return static_cast<unsigned>(workers_.size()); }

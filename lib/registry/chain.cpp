@@ -109,14 +109,15 @@ void set_name(hold_frame& h, const section_name& n) {
   h.number = n.number;
 }
 
-// A thread that ends with a guard's frame on top gives its share back.
+// A thread that ends with a guard's frame on top gives its share back. Until then it holds that
+// section, whoever asks.
 void end_holds() noexcept {
   here().keeps_spare_hold = false;
   drop(here().chain);
   here().chain = nullptr;
   delete std::exchange(here().spare_hold, nullptr);
 }
-using end_of_holds = at_thread_end<&end_holds>;
+using end_of_holds = after_thread_locals<&end_holds>;
 
 // True: this thread may keep one, and frees it in the end.
 bool may_keep_spare() noexcept {

@@ -1,5 +1,6 @@
 // thread_pool.cpp - threads that run jobs and steal from each other.
 
+#include "support/at_its_end.hpp"
 #include "support/counted.hpp"
 #include "support/hold.hpp"
 
@@ -7,6 +8,7 @@
 
 #include <atomic>
 #include <doctest/doctest.h>
+#include <functional>
 #include <latch>
 #include <optional>
 #include <semaphore>
@@ -14,11 +16,14 @@
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
 
 namespace {
+
+thread_local support::at_its_end thread_last;
 
 task<> count(std::atomic<int>& n) {
   ++n;
@@ -183,6 +188,21 @@ TEST_SUITE("executor") {
     for (int i = 0; i != 10; ++i) scope.spawn(hop(n, 100));
     pool.reset();
     CHECK(n == 1000);
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("thread_pool: the destructor runs what its threads post while they end, too") {
+    std::atomic<int> n{0};
+    async_scope scope;
+    {
+      thread_pool pool(1);
+      const auto post_again = [&] { scope.spawn(schedule_on(pool, count(n))); };
+      scope.spawn(schedule_on(pool, [](std::function<void()> last) -> task<> {
+        thread_last.call = std::move(last);
+        co_return;
+      }(post_again)));
+    }
+    CHECK(n == 1);
     sync_wait(scope.join());
   }
 

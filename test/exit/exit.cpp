@@ -220,6 +220,26 @@ void a_static_scope_that_outlives_the_shared_pool() {
   sync_wait(sleep_for(20us));
 }
 
+// A log whose last line is written when the process ends, and that ends within its own section.
+struct keeps_a_log {
+  critical_section* cs = nullptr;
+  ~keeps_a_log() {
+    try {
+      cs->execute_blocking(nothing);
+      std::fputs("it was inside already\n", stderr);
+    } catch (const reentry_error&) {
+    }
+  }
+};
+void exit_within_a_section() {
+  static auto& cs = *new critical_section;
+  static keeps_a_log log{&cs};
+  {
+    const section_guard had = sync_wait(cs.lock());
+  }
+  cs.execute_blocking([] { std::exit(0); });
+}
+
 [[noreturn]] void wait_for_the_end() {
   for (;;) std::this_thread::sleep_for(1s);
 }
@@ -328,6 +348,7 @@ constexpr scenario ends_well[] = {
     SCENARIO(a_static_pool_with_work),
     SCENARIO(orders_of_destruction),
     SCENARIO(a_static_scope_that_outlives_the_shared_pool),
+    SCENARIO(exit_within_a_section),
     SCENARIO(exit_on_a_thread_of_the_shared_pool),
     SCENARIO(exit_on_a_thread_of_another_pool),
     SCENARIO(exit_on_the_thread_of_the_timers),

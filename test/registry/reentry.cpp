@@ -1,6 +1,7 @@
 // reentry.cpp - asking for a section that the chain of awaits already holds is an error, not a
 // hang.
 
+#include "support/at_its_end.hpp"
 #include "support/enter_stopped.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
@@ -23,6 +24,8 @@ using support::gate;
 using support::loop;
 
 namespace {
+
+thread_local support::at_its_end thread_last;
 
 using line_number = std::source_location;
 
@@ -395,6 +398,37 @@ TEST_SUITE("registry") {
     CHECK(names(path_of(lock_both())) == strings{"other", unnamed[0], "other"});
     check_usable(*s);
     check_usable(other);
+  }
+
+  TEST_CASE("re-entry: of a thread that ends, in a destructor of an object of its own") {
+    critical_section cs;
+    section_guard stays;
+    bool refused = false;
+    const auto ask = [&] {
+      try {
+        cs.execute_blocking([] {});
+      } catch (const reentry_error&) {
+        refused = true;
+      }
+    };
+    const auto lock = [&] {
+      stays = section_guard();
+      stays = sync_wait(cs.lock());
+    };
+    SUBCASE("made after the thread had its first guard") {
+      std::thread([&] {
+        lock();
+        thread_last.call = ask;
+        lock();
+      }).join();
+    }
+    SUBCASE("made before") {
+      std::thread([&] {
+        thread_last.call = ask;
+        lock();
+      }).join();
+    }
+    CHECK(refused);
   }
 
   TEST_CASE("path: unnamed sections have numbers, the same in every error") {
