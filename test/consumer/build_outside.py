@@ -89,7 +89,7 @@ def compile_with_pkg_config(args, work):
     program = work / "program"
     # Other projects take warnings as seriously as this one does, and find its headers with -I. Some
     # leave libraries out that they call nothing of.
-    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-Wl,--as-needed"]
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-Wl,--as-needed"]
     run(*args.compiler, "-std=c++20", "-O" + args.optimise, *strict, args.program, *told.stdout.split(),
         "-o", program)
     return program

@@ -3,14 +3,17 @@
 // Built by each way into the library that the README names; see build_outside.py.
 #include <turnstile/turnstile.hpp>
 
+#include <cstddef>
 #include <cstdio>
 
 namespace {
 
 turnstile::critical_section accounts{"accounts"};
 long balance = 0;
+turnstile::variable<std::size_t> deposits{0};
 
 turnstile::task<long> deposit(long amount) {
+  deposits.assign_add(1);
   co_return co_await accounts.execute([&] { return balance += amount; });
 }
 
@@ -41,5 +44,5 @@ int main() {
   if (!turnstile::sync_wait(turnstile::schedule_on(pool, agrees_where_it_runs(pool)))) return 2;
   std::printf("%.*s: %ld\n", static_cast<int>(accounts.name().size()), accounts.name().data(),
               balance);
-  return balance == 2L * times_each ? 0 : 1;
+  return balance == 2L * times_each && *deposits.read() == std::size_t{2} * times_each ? 0 : 1;
 }

@@ -30,7 +30,8 @@ template <class T, class D>
   requires can_add<T, D>
 void add_to(T& t, const D& d) {
   if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<D>) {
-    t = static_cast<T>(t + d);
+    using both = std::common_type_t<T, D>;
+    t = static_cast<T>(static_cast<both>(t) + static_cast<both>(d));
   } else if constexpr (requires { t += d; }) {
     t += d;
   } else {
@@ -42,7 +43,8 @@ template <class T, class D>
   requires can_subtract<T, D>
 void subtract_from(T& t, const D& d) {
   if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<D>) {
-    t = static_cast<T>(t - d);
+    using both = std::common_type_t<T, D>;
+    t = static_cast<T>(static_cast<both>(t) - static_cast<both>(d));
   } else if constexpr (requires { t -= d; }) {
     t -= d;
   } else {
