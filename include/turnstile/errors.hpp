@@ -84,7 +84,8 @@ class exclusive_access_error : public std::logic_error {
 /// use it.
 class device_mismatch_error : public std::logic_error {
  public:
-  device_mismatch_error(std::string object, device expected, device found);
+  /// A name stands between quotation marks in what().
+  device_mismatch_error(std::string object, device expected, device found, bool is_name = false);
 
   /// What is in the wrong place.
   const std::string& what_object() const noexcept { return *object_; }

@@ -95,9 +95,10 @@ exclusive_access_error::exclusive_access_error(std::shared_ptr<const names> all)
                        "in both"),
       names_(std::move(all)) {}
 
-device_mismatch_error::device_mismatch_error(std::string object, device expected, device found)
-    : std::logic_error("turnstile: " + object + " is on " + found.name() +
-                       " and is to be used on " + expected.name()),
+device_mismatch_error::device_mismatch_error(std::string object, device expected, device found,
+                                             bool is_name)
+    : std::logic_error("turnstile: " + (is_name ? '"' + object + '"' : object) + " is on " +
+                       found.name() + " and is to be used on " + expected.name()),
       object_(std::make_shared<const std::string>(std::move(object))),
       expected_(expected),
       found_(found) {}

@@ -151,7 +151,7 @@ struct claims_book {
     if (place.is_any()) return;
     const device found = place_of(r);
     if (found.is_any() || found == place || (found.is_host() && !submits)) return;
-    throw device_mismatch_error("\"" + label(r) + "\"", place, found);
+    throw device_mismatch_error(label(r), place, found, true);
   }
   static void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
     for (std::size_t i = 0; i != uses.size(); ++i) refuse_elsewhere(s, uses[i], submits);
