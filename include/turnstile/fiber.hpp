@@ -127,18 +127,19 @@ auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::
 }
 
 /// True in a fiber's own code, which may call await; false in a section's body or a coroutine that
-/// happens to run on its stack, but not in one that the fiber's own code has resumed by its handle:
-/// of that nobody hears.
+/// happens to run on its stack. But true in one that the fiber's own code has resumed by its handle,
+/// which cannot be noticed.
 inline bool in_fiber() noexcept { return detail::fiber_core::own_code() != nullptr; }
 
-/// Awaits `a` in a fiber, from any depth of calls, and returns what co_await would. The thread does
-/// other work meanwhile. Outside a fiber: one line on stderr, and abort.
+/// Awaits `a` in a fiber, from any depth of calls, and returns what co_await would; by value, what
+/// would be an rvalue reference into an awaiter that ends with the call. The thread does other work
+/// meanwhile. Outside a fiber: one line on stderr, and abort.
 ///
 /// Resumes    as co_await does in a task; perhaps on another thread, so nothing that belongs to a
 ///            thread (`thread_local` values, a locked std::mutex) may be kept across it
 /// Throws     as co_await. Not to be called inside a `catch` block
 template <detail::awaitable A>
-decltype(auto) await(A&& a) {
+typename detail::fiber_wait<A>::value await(A&& a) {
   detail::fiber_core& f = detail::fiber_core::running();
   return detail::fiber_wait<A>(std::forward<A>(a)).await(f);
 }

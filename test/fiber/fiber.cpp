@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
@@ -88,6 +89,31 @@ TEST_SUITE("fiber") {
     CHECK(&ended(on, spawn_fiber(on, [&]() -> int& { return x; })) == &x);
     CHECK(*ended(on, spawn_fiber(on, [] { return std::make_unique<int>(3); })) == 3);
     CHECK(ended(on, spawn_fiber(on, counts_its_copies{})) == 7);
+  }
+
+  TEST_CASE("fiber: an awaiter may give what is its own") {
+    struct gives {
+      struct awaiter {
+        std::string text;
+        bool await_ready() const noexcept { return true; }
+        void await_suspend(std::coroutine_handle<>) const noexcept {}
+        std::string&& await_resume() noexcept { return std::move(text); }
+      };
+      awaiter operator co_await() && { return {std::string(100, 'x')}; }
+    };
+    loop on;
+    const std::string text =
+        ended(on, spawn_fiber(on, [] { return std::string(turnstile::await(gives())); }));
+    CHECK(text == std::string(100, 'x'));
+    int n = 0;
+    struct refers {
+      int* to;
+      bool await_ready() const noexcept { return true; }
+      void await_suspend(std::coroutine_handle<>) const noexcept {}
+      int& await_resume() const noexcept { return *to; }
+    };
+    CHECK(&ended(on, spawn_fiber(on, [&]() -> int& { return turnstile::await(refers{&n}); })) ==
+          &n);
   }
 
   TEST_CASE("fiber: what its function throws reaches who awaits it") {

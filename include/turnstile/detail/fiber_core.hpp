@@ -27,6 +27,7 @@
 #pragma once
 
 #include <turnstile/detail/atomic.hpp>
+#include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/chain_promise.hpp>
 #include <turnstile/detail/result.hpp>
 #include <turnstile/detail/scope_core.hpp>
@@ -183,10 +184,14 @@ class fiber_core::promise : public coroutine_promise {
 template <awaitable T>
 class fiber_wait {
  public:
+  // What it is made of may be gone when the awaiter is, which ends with the call.
+  using value =
+      std::conditional_t<std::is_reference_v<awaiter_of<T>>, awaited<T>, kept<awaited<T>>>;
+
   template <class A>
   explicit fiber_wait(A&& a) : awaiter_(detail::track(std::forward<A>(a), ask_off{})) {}
 
-  decltype(auto) await(fiber_core& f) {
+  value await(fiber_core& f) {
     if (!awaiter_.await_ready()) {
       f.wait(this, &begin);
       if (error_ != nullptr) std::rethrow_exception(std::move(error_));
