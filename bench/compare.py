@@ -89,7 +89,8 @@ def how_to_repeat(chosen, commit):
     if commit == machine.NO_COMMIT:
         return {}
     compiler = builds.compiler(chosen.build)
-    options = [*(["--compiler", compiler] if compiler else []), "--rounds", str(chosen.rounds),
+    options = [*(["--compiler", compiler] if compiler else []), *builds.options(chosen.build),
+               "--rounds", str(chosen.rounds),
                *(["--quick"] if chosen.quick else []), *(["--filter", chosen.filter] if chosen.filter != "." else [])]
     return {"to repeat": f"git checkout {commit} && tools/bench {shlex.join(options)}"}
 

@@ -55,6 +55,13 @@ def compiler(build):
     return ""
 
 
+def options(build):
+    """What of the project's own options makes other executables, as tools/bench is given it."""
+    said = {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
+    rings = [] if said.get("all_rings", True) else ["-Dall_rings=false"]
+    return rings + ([] if said.get("ring", "ticket") == "ticket" else [f"-Dring={said['ring']}"])
+
+
 def _source(build):
     """The tree it was built from; this one if it does not say."""
     said = _read(build, "meson-info.json") or {}

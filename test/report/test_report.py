@@ -182,6 +182,10 @@ class Outputs(unittest.TestCase):
         chosen = argparse.Namespace(build=self.folder, rounds=9, quick=False, filter=".")
         self.assertEqual(compare.how_to_repeat(chosen, "f00"), {
             "to repeat": "git checkout f00 && tools/bench --compiler clang++-19 --rounds 9"})
+        (self.folder / "meson-info" / "intro-buildoptions.json").write_text(json.dumps(
+            [{"name": "ring", "value": "inbox"}, {"name": "all_rings", "value": False}]), encoding="utf-8")
+        self.assertIn(" -Dall_rings=false -Dring=inbox --rounds ",
+                      compare.how_to_repeat(chosen, "f00")["to repeat"])
         self.assertEqual(compare.how_to_repeat(chosen, machine.NO_COMMIT), {})
 
     def test_a_row_of_values_for_each_number_of_each_case(self):
