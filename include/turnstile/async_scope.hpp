@@ -44,7 +44,7 @@ inline constexpr scope_options default_scope{};
 ///            stopped; it may be awaited again
 /// Lifetime   must be joined, or its work must have ended, before it is destroyed: else that is
 ///            reported on stderr, in one line, and aborts. Every coroutine that joins it must have
-///            gone on, too, which nobody looks at. An error that no join took goes to
+///            resumed, too, which is not checked. An error that no join took goes to
 ///            on_unobserved_error, but an operation_cancelled does not after a stop was requested
 class async_scope {
  public:

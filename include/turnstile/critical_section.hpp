@@ -123,21 +123,21 @@ class critical_section {
   ///            thread that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the
   ///            thread that served it, after the section was released; on thread_pool::shared() if
-  ///            it was withdrawn, has waited for a device, has kept a call on that thread for half
-  ///            a second, or something that runs there meanwhile blocks the thread through the
-  ///            library (sync_wait, execute_blocking)
+  ///            it was withdrawn, has waited for a device, a call on that thread has waited half a
+  ///            second for it, or the library blocks that thread (sync_wait, execute_blocking)
   /// Throws     what `body` throws. At once, when awaited: reentry_error, deadlock_error,
   ///            section_closed, section_full, exclusive_access_error, device_mismatch_error;
   ///            operation_cancelled or deadline_exceeded if it is too late already; bad_alloc if a
   ///            first claim, or waiting outside, cannot allocate; std::system_error if the
   ///            process's first wait for a time cannot start the thread that it needs. Later:
-  ///            operation_cancelled, deadline_exceeded, device_error. A wait that is refused, with
-  ///            deadlock_error, ends the program if there is no memory for what then stands in its
-  ///            place in line
+  ///            operation_cancelled, deadline_exceeded, device_error. A wait that is refused with
+  ///            deadlock_error leaves something in its place in line; without memory for that the
+  ///            program ends
   /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope
   ///            around it; at once, whoever holds the section. A running body is never stopped.
-  ///            Without memory for a stand-in (Lifetime) a request waits as any other, and cannot
-  ///            be withdrawn
+  ///            Below what was stopped it may be refused even where the section is idle: clean-up
+  ///            that must run goes to `post` or `submit`. Without memory for a stand-in (Lifetime) a
+  ///            request waits as any other, and cannot be withdrawn
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the
   ///            awaiting frame, longer than the awaitable it returns. A plain body allocates
   ///            nothing, unless it has to wait and can be withdrawn: that takes a stand-in, memory
@@ -334,7 +334,7 @@ class critical_section {
   /// the section may be destroyed; results may still be on their way to coroutines that await them.
   ///
   /// Requests set aside, whose predicate was false when it was last called, and those outside
-  /// max_waiters, end with section_closed then. A wait that ends before counts as withdrawn, and
+  /// max_waiters, end with section_closed then. A close() that is cancelled counts as withdrawn, and
   /// keeps some 400 bytes until the section has closed.
   ///
   /// Memory     the awaiter sees what every body of the section wrote

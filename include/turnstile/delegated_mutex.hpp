@@ -34,8 +34,8 @@ namespace turnstile {
 ///            bad_alloc
 /// Cancel     a wait in lock ends with the fiber's stop, or the when_any, timeout or scope around
 /// Lifetime   the section outlives the mutex; several mutexes over one section are one lock. Nested
-///            locks of different sections have no limit; a fiber's first one, and from the second
-///            at a time on each, allocates
+///            locks of different sections have no limit; a fiber's first lock allocates, and so
+///            does each that it takes while it holds another
 class delegated_mutex {
  public:
   /// `where` is what errors call the place of its requests.

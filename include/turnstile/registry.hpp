@@ -94,8 +94,8 @@ class registry {
   static std::vector<section_record> sections();
 
   /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and
-  /// what was kept is forgotten. Costs nothing where it is off. What was asked for before, and is
-  /// awaited afterwards, is recorded without resources if its section had claimed them all already.
+  /// what was kept is forgotten. Costs nothing where it is off. An execution that was made before
+  /// this call and is awaited after it is recorded without resources if its section had claimed all.
   static void keep_executions(std::size_t last_n);
   /// What is kept, the oldest first. Refused requests are not among them, nor executions for which
   /// there was no memory.
@@ -122,8 +122,8 @@ class registry {
   ///
   /// A class is a name with its container: all sections of that name. Unnamed sections have none.
   /// What was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards.
-  /// Several sections of one request are taken by age, bound ones last: an order like any other for
-  /// code that nests them, none among such requests. Orders made under one common section, whatever
+  /// Several sections of one request are taken by age, bound ones last: that order is checked
+  /// against code that nests them, not among such requests. Orders made under one common section, whatever
   /// its name, exclude each other and are not reported. Orders that never met in time are: that is
   /// what makes it a prediction.
   ///

@@ -57,10 +57,10 @@ struct variable_access;
 ///            is touched
 /// Throws     exclusive_access_error and device_mismatch_error at the touch, before anything is
 ///            read or written; what T and the functions given throw; bad_alloc (never for small
-///            values); std::logic_error if the function that changes a value writes that variable
-///            itself, or reads it while it is large and changed in place; while a copy is changed,
-///            because somebody holds a snapshot, a read gives the value before.
-///            So it does to whatever else that function calls on its thread
+///            values); std::logic_error if the function that changes a value, or what it calls on
+///            its thread, writes the same variable, or reads it while it is large and changed in
+///            place (while a copy is changed, because somebody holds a snapshot, a read gives the
+///            value before)
 /// Lifetime   snapshots may outlive the variable
 template <class T>
 class variable {
