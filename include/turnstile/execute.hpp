@@ -60,10 +60,12 @@ concept section_like =
 ///            entered before it count no execution; section_full, operation_cancelled,
 ///            deadline_exceeded likewise; and, as execute, deadlock_error, exclusive_access_error,
 ///            device_mismatch_error, device_error, bad_alloc, std::system_error
-/// Claims     what one of the sections has claimed before stays its own; all else that `uses`
-///            names, or that the body touches, is claimed by the section that is entered last: the
-///            youngest of those bound to an executor or, if there are none, of all
-/// Cancel     as execute; what it holds already is released. A running body is never stopped
+/// Claims     earlier claims of these sections stay; all else that `uses` names, or that the body
+///            touches, is claimed by the section that is entered last: the youngest bound one or,
+///            if none is bound, the youngest
+/// Cancel     as execute; what it holds already is released. Where it has some of the sections and
+///            an executor has to run before it goes on, it ends when that does. A running body is
+///            never stopped
 /// Lifetime   as execute
 template <class... Sections, class Body>
 auto execute(std::tuple<Sections&...> sections, Body&& body,

@@ -4,8 +4,6 @@
 #include <turnstile/detail/delegated_hold.hpp>
 #include <turnstile/yield.hpp>
 
-#include <coroutine>
-
 namespace turnstile::detail {
 
 // The wait for the section.
@@ -70,7 +68,7 @@ bool delegated_hold::is_owned_at_once() {
   }
   arrived_ = section_->arrive(line_);
   if (arrived_ == arrival::closed) refuse();
-  return arrived_ == arrival::owner && !section_->special();
+  return arrived_ == arrival::owner && !section_->special() && !is_stopped_since(here());
 }
 
 // True: the coroutine stays suspended, and this may be gone.

@@ -63,7 +63,7 @@ section_request::line_entry section_request::wait_in_line(request* own, bool els
   accepted();
   if (needs_stand_in(elsewhere)) [[unlikely]] {
     if (stand_in* const s = make_stand_in(turn_comes_once)) {
-      return wait_by(*s) ? line_entry::waits : line_entry::withdrawn;
+      return wait_by(*s, false) ? line_entry::waits : line_entry::withdrawn;
     }
   }
   return enter_line(own, elsewhere);
@@ -116,11 +116,20 @@ std::exception_ptr section_request::cancelled() const noexcept {
 arrival section_request::await_one_body(section_core::place line, thread_state& t) noexcept {
   const arrival a = section_->await_one_body(line, t);
   if (a != arrival::owner) return a;
-  const bool is_stopped =
-      (withdraws() && asked_.stop.stop_requested()) || is_stopped_by_now(t.chain);
-  if (!is_stopped) return a;
+  if (!is_stopped_here(t) &&
+      !(withdraws() && asked_.deadline != never && has_come(asked_.deadline)))
+    return a;
   section_->park_again();  // it is withdrawn as any other
   return arrival::queued;
+}
+
+bool section_request::is_stopped_here(const thread_state& t) const noexcept {
+  return is_stopped() || is_stopped_by_now(t.chain);
+}
+
+std::exception_ptr section_request::withdrawn_by_now() const noexcept {
+  if (!withdraws()) return nullptr;
+  return captured([&] { refuse_if_withdrawn(*section_, asked_); });
 }
 
 void section_request::arrive_where_refused() {
@@ -159,10 +168,11 @@ stand_in* section_request::make_stand_in(const stand_in::calls& c) {
   return made;
 }
 
-bool section_request::wait_by(stand_in& s) noexcept {
-  // Who waits needs its token no more, but for the graph: its stand-in has one.
-  if (withdraws() && !told_) asked_.stop.let_go();
-  return section_->put_in_line(s, arrived_, line_) || !goes_on_here();
+bool section_request::wait_by(stand_in& s, bool keeps_token) noexcept {
+  // Its stand-in has one, so most who wait need it no more, but for the graph.
+  if (withdraws() && !told_ && !keeps_token) asked_.stop.let_go();
+  const arrival found = begin_to_wait();
+  return section_->put_in_line(s, found, line_) || !goes_on_here();
 }
 
 bool section_request::was_withdrawn_meanwhile(stand_in& s) noexcept {

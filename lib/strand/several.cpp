@@ -126,10 +126,8 @@ bool several_request::enter_all() noexcept {
 
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
 void several_request::go_on(batch& done) noexcept {
-  if (comes_too_late()) {
-    refusal_ = cancelled();
-    if (stand_in_ != nullptr || !section_->is_lost()) leave_claimed();
-  }
+  refusal_ = comes_too_late() ? cancelled() : entered_ != 0 ? withdrawn_by_now() : nullptr;
+  if (refusal_ != nullptr && (stand_in_ != nullptr || !section_->is_lost())) leave_claimed();
   take_wait_back();
   drop_stand_in();
   if (refusal_ != nullptr) return leave(done);
@@ -189,6 +187,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
   }
   note_accepted();
   if (is_owner) {
+    static_cast<void>(begin_to_wait());
     s.post_first(line_, *this);
     return entry::waiting;  // this may be gone
   }
@@ -239,7 +238,7 @@ const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr, nul
 // This may be gone if it waits.
 several_request::entry several_request::wait_by(stand_in& s, bool own) noexcept {
   note_accepted();
-  if (section_->put_in_line(s, arrived_, line_)) return entry::waiting;
+  if (section_->put_in_line(s, begin_to_wait(), line_)) return entry::waiting;
   be_awaited_again();
   leave_claimed();
   return ends_with(std::exchange(stand_in_, nullptr)->let_go(), own);

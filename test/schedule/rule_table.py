@@ -121,7 +121,19 @@ rule("takes its own where all share a cell", NEXT, "ticket_word::found_one(p)")
 
 rule = rules_of("lib/strand/section_request.cpp", ("withdrawal: who looks for its turn in place*",))
 rule("goes in although it was asked to stop while it waited in place",
-     "if (!is_stopped) return a;", "return a;")
+     "!is_stopped_here(t)", "true", ("withdrawal: who looks * is asked to stop*",))
+rule("goes in although its deadline came while it waited in place",
+     "has_come(asked_.deadline)", "false", ("withdrawal: who looks * has its deadline*",))
+
+rule = rules_of("include/turnstile/detail/section_request.hpp", ("withdrawal: nobody begins*",))
+rule("who came first is served, whatever its token says by then",
+     "section_->is_lost() || is_stopped()", "section_->is_lost()")
+rule("who came first is served, whatever the stop around it says by then",
+     "arrived_ != arrival::owner || can_be_stopped(chain_)", "arrived_ != arrival::owner")
+
+rule = rules_of("include/turnstile/detail/lock_awaiter.hpp", ("withdrawal: nobody begins*",))
+rule("who found the section idle does not ask whether it is stopped by now",
+     "section_->is_lost() || is_stopped_since(t)", "section_->is_lost()")
 
 rule = rules_of("lib/strand/short_wait.cpp", IN_PLACE)
 rule("goes in while the device works", "if (!has_tail_) return arrival::owner;",
@@ -456,7 +468,7 @@ rule("the place of what was posted is not counted as done",
      "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
      "if (request* const next = next_awaited()) pass_to_executor(*next, done);", ON_LANE)
 LOOK = """if (has_aside_) [[unlikely]] {
-    if (bound_elsewhere()) {
+    if (bound_elsewhere() || here().changes_a_variable()) {
       if (ask_on_executor(done)) return nullptr;
     } else if (stand_in* const s = wake_aside(done)) {
       return s;
@@ -1188,6 +1200,8 @@ rule("there is always room", "return has_room() ? wait::nobody : wait::room;",
 rule = rules_of("include/turnstile/detail/execution.hpp", ("device: who asks hears*",))
 rule("who finds the section idle does not ask whether its device is lost",
      "!sent && !section.special()", "!sent")
+rule("who finds the section idle does not ask whether it is stopped by now",
+     "!is_stopped_since(t)", "true", ("withdrawal: nobody begins*",))
 
 rule = rules_of("lib/strand/submission.cpp", DEVICE)
 rule("the caller goes on when it has submitted",

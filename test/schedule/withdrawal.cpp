@@ -9,6 +9,7 @@
 #include "schedule/place.hpp"
 #include "schedule/shared_pool.hpp"
 
+#include <turnstile/manual_clock.hpp>
 #include <turnstile/turnstile.hpp>
 
 #include <array>
@@ -99,20 +100,93 @@ TEST_SUITE("withdrawal") {
 
   TEST_CASE("withdrawal: who looks for its turn in place is asked to stop by the body before") {
     holds([] {
+      const bool by_scope = any_of(2) != 0;  // which nobody withdraws for
       place p({.ring_capacity = 2});
       std::stop_source stop;
+      async_scope scope;
       guarded<bool> waits{false};
-      guarded<int> how{-1};
+      guarded<ending> how{ending::none};
       together({[&] {
                   p.cs.execute_blocking([&] {
                     waits = p.cs.statistics().waiters != 0;
                     stop.request_stop();
+                    scope.request_stop();
                   });
                 },
-                [&] { how = static_cast<int>(client().run(p.ask(0, stop))); }});
-      const bool ran = how == static_cast<int>(ending::ran);
-      require(ran || how == static_cast<int>(ending::cancelled), "neither ran nor went");
+                [&] {
+                  if (by_scope) {
+                    scope.spawn(note(p.ask(0), how));
+                  } else {
+                    how = client().run(p.ask(0, stop));
+                  }
+                }});
+      static_cast<void>(client().run(scope.join()));
+      const bool ran = how == ending::ran;
+      require(ran || how == ending::cancelled, "neither ran nor went");
       require(!ran || !waits, "it was asked to stop in line, and ran");
+      p.is_free();
+    });
+  }
+
+  TEST_CASE("withdrawal: who looks for its turn in place has its deadline in the body before") {
+    holds([] {
+      manual_clock clock;
+      place p({.ring_capacity = 2});
+      guarded<bool> waits{false};
+      guarded<int> how{-1};
+      const auto until = clock.now() + 1ms;
+      together({[&] {
+                  p.cs.execute_blocking([&] {
+                    waits = p.cs.statistics().waiters != 0;
+                    clock.advance(2ms);
+                  });
+                },
+                [&] { how = static_cast<int>(client().run(p.ask(0, until))); }});
+      const bool ran = how == static_cast<int>(ending::ran);
+      require(ran || how == static_cast<int>(ending::expired), "neither ran nor went");
+      require(!ran || !waits, "its deadline came in line, and it ran");
+      p.is_free();
+    });
+  }
+
+  // Whoever comes after that body has found no stop, or has waited for it.
+  TEST_CASE("withdrawal: nobody begins whom the body before has asked to stop") {
+    holds([] {
+      const std::size_t way = any_of(5);
+      const shared_pool pool;  // what is withdrawn comes back there
+      place p({.ring_capacity = 2});
+      async_scope scope;
+      std::stop_source stop;
+      const std::stop_token token = stop.get_token();
+      const execute_options options{.stop = token};
+      const std::stop_token around = scope.stop_token();  // known from now on
+      guarded<bool> asked{false};
+      const auto begins = [&] { require(!asked, "it was asked to stop before"); };
+      const auto waits = [&]() -> task<> {
+        begins();
+        co_return;
+      };
+      const auto locks = [&](const execute_options& how) -> task<> {
+        const section_guard guard = co_await p.cs.lock(how);
+        begins();
+      };
+      together({[&] {
+                  p.cs.execute_blocking([&] {
+                    stop.request_stop();
+                    scope.request_stop();
+                    asked = true;
+                  });
+                },
+                [&] {
+                  switch (way) {
+                    case 0: static_cast<void>(client().run(p.cs.execute(begins, options))); break;
+                    case 1: static_cast<void>(client().run(p.cs.execute(waits, options))); break;
+                    case 2: static_cast<void>(client().run(locks(options))); break;
+                    case 3: scope.spawn(p.cs.execute(begins)); break;
+                    default: scope.spawn(locks({}));
+                  }
+                }});
+      static_cast<void>(client().run(scope.join()));
       p.is_free();
     });
   }

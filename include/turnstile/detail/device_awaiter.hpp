@@ -51,11 +51,12 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
     accepted();
     const bool elsewhere = section_->bound_elsewhere();
     if (needs_stand_in(elsewhere)) [[unlikely]] {
-      if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s);
+      if (stand_in* const s = make_stand_in(turn_comes_once)) return wait_by(*s, false);
     }
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
+        static_cast<void>(begin_to_wait());
         section.post_first(line_, *this);
       } else {
         static_cast<void>(section.serve_first(line_, *this, nullptr));

@@ -82,7 +82,8 @@ class execution : protected section_request {
     if (arrived == arrival::queued) [[unlikely]]
       arrived = await_one_body(line, t);
     if constexpr (!may_wait) {
-      if (arrived == arrival::owner && !sent && !section.special()) [[likely]] {
+      if (arrived == arrival::owner && !sent && !section.special() && !is_stopped_since(t))
+          [[likely]] {
         const bool is_all = run_at_once(t, then, body);
         section.leave(line, t);
         turn_ended = t.turn_has_ended();

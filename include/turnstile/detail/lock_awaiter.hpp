@@ -85,7 +85,7 @@ class [[nodiscard("nothing is locked until the result is awaited")]] lock_awaite
     claim_uses();
     arrive();
     if (arrived_ != arrival::owner || must_hop()) return false;
-    if (section_->watched() || section_->is_lost()) return false;
+    if (section_->watched() || section_->is_lost() || is_stopped_since(t)) return false;
     keep_uses();
     if (withdraws()) end_withdrawal();
     note_first(*hold_, line_);

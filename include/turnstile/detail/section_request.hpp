@@ -222,10 +222,12 @@ class section_request : protected request_extras, protected suspended<request> {
   stand_in* try_make_stand_in(const stand_in::calls& c) noexcept;
   // Null: the request waits as any other. Throws bad_alloc if it cannot, and does not wait.
   stand_in* make_stand_in(const stand_in::calls& c);
+  // Whatever it found on arrival, which this gives: it waits from now on, if only for an executor.
+  arrival begin_to_wait() noexcept { return std::exchange(arrived_, arrival::queued); }
   // After it arrived. True: the coroutine stays suspended, and this may be gone. If it is
   // withdrawn, what is new of what it uses stays asked for, which counts as much as what is kept:
   // the section may be gone by then.
-  bool wait_by(stand_in& s) noexcept;
+  bool wait_by(stand_in& s, bool keeps_token) noexcept;
   enum class [[nodiscard]] line_entry : std::uint8_t {
     waits,      // this may be gone
     is_served,  // in this very call
@@ -239,6 +241,7 @@ class section_request : protected request_extras, protected suspended<request> {
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
+        static_cast<void>(begin_to_wait());
         section.post_first(line_, *this);
         return line_entry::waits;
       }
@@ -301,12 +304,21 @@ class section_request : protected request_extras, protected suspended<request> {
     if (told_) over_.store(true, release);  // G1
   }
   // By whoever serves it: what has been asked to stop does not begin what it waited for, also where
-  // it could not be withdrawn at once; nor anything with what a device has lost.
+  // it could not be withdrawn at once; nor anything with what a device has lost. A stop around what
+  // need not wait counts if it is known to be around.
   bool comes_too_late() const noexcept {
-    return section_->is_lost() || (arrived_ != arrival::owner && is_stopped_by_now(chain_));
+    return section_->is_lost() || is_stopped() ||
+           ((arrived_ != arrival::owner || can_be_stopped(chain_)) && is_stopped_by_now(chain_));
   }
   std::exception_ptr cancelled() const noexcept;
-  // After arrive said queued: for a moment in place. Who was asked to stop meanwhile stays out.
+  // For one that nobody withdraws any more, or not yet, and that has waited for an executor since.
+  // Null: it may begin.
+  std::exception_ptr withdrawn_by_now() const noexcept;
+  // With the section entered: it was asked to stop after it looked, perhaps by the body before.
+  TURNSTILE_INLINE bool is_stopped_since(const thread_state& t) const noexcept {
+    return (withdraws() || can_be_stopped(t.chain)) && is_stopped_here(t);
+  }
+  // After arrive said queued: for a moment in place. Who was withdrawn meanwhile stays out.
   TURNSTILE_COLD arrival await_one_body(section_core::place line, thread_state& t) noexcept;
   // By the waiter when it goes on.
   // Throws if it was withdrawn.
@@ -414,6 +426,8 @@ class section_request : protected request_extras, protected suspended<request> {
     ::new (static_cast<void*>(&asked_)) withdrawal_sources(options);
     asks_ |= asks::withdrawal;
   }
+  bool is_stopped() const noexcept { return withdraws() && asked_.stop.stop_requested(); }
+  TURNSTILE_COLD bool is_stopped_here(const thread_state& t) const noexcept;
   static bool is_stopped_by_now(const chain_frame* chain) noexcept {
     if (chain == nullptr) return false;
     if (!is_member(chain)) return is_stopped_around(chain);

@@ -56,7 +56,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     accepted();
     if (needs_stand_in(elsewhere)) [[unlikely]] {
       start = &run_body;
-      if (stand_in* const s = make_stand_in(asks_first)) return wait_by(*s);
+      if (stand_in* const s = make_stand_in(asks_first)) return wait_by(*s, true);
       start = &ask;
     }
     return enter_line(own, elsewhere) == line_entry::waits || go_on_here(h);
@@ -103,6 +103,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     if (self.may_run_now()) return run_body(r);
     if (!self.section_->may_set_aside()) return no_room(r);
     self.start = &run_body;
+    static_cast<void>(self.begin_to_wait());
     stand_in* const s = self.make_stand_in(asks_first);  // it is in, so this does not throw
     if (s == nullptr) return self.refuse_with(std::make_exception_ptr(std::bad_alloc()));
     self.keep_uses();
@@ -127,6 +128,11 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     if (self.got_.failed()) return outcome::no_body;  // by its predicate
     if (self.too_late_ || self.comes_too_late()) {
       self.got_.fail(self.cancelled());
+      return outcome::no_body;
+    }
+    // Once it is found that it may run it is withdrawn no more, and may have to go elsewhere.
+    if (std::exception_ptr why = self.withdrawn_by_now()) {
+      self.got_.fail(std::move(why));
       return outcome::no_body;
     }
     if constexpr (may_wait) {
