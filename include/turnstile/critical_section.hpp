@@ -116,8 +116,8 @@ class critical_section {
   static std::shared_ptr<critical_section> open(std::string_view shared_name,
                                                 std::string_view container = {});
 
-  /// Runs `body` alone and gives back what it returns; a body that returns an awaitable is awaited
-  /// with the section held and no thread held.
+  /// Runs `body` alone and gives back what it returns, of a `T&&` a T; a body that returns an
+  /// awaitable is awaited with the section held and no thread held.
   ///
   /// Runs on    the section's executor; without one, here if the section is idle, else on the
   ///            thread that is serving it

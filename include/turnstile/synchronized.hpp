@@ -89,6 +89,8 @@ class synchronized {
     detail::require_safe_inside_co_await<Pred>();
     detail::require_safe_inside_co_await<Body>();
     detail::require_host_body<on_value<Body>>();
+    static_assert(std::is_invocable_v<std::decay_t<Pred>&, const T&>,
+                  "the predicate of a synchronized is called with a const reference to its value");
     using asked = detail::applied_body<std::decay_t<Pred>, const T&>;
     return detail::when_awaiter<asked, on_value<Body>>(
         section_.core_, asked(std::forward<Pred>(pred), {value_}),

@@ -31,7 +31,6 @@
 #include <turnstile/executor.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 namespace turnstile::detail {

@@ -2,6 +2,7 @@
 
 #include "fiber/own_stack.hpp"
 
+#include <cstring>
 #include <new>
 
 namespace turnstile::detail {

@@ -13,8 +13,6 @@
 #include <turnstile/detail/config.hpp>
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <utility>
 
 #if defined(TURNSTILE_ADDRESS_SANITIZER)

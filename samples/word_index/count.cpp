@@ -6,9 +6,6 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <optional>
-#include <utility>
-
 namespace word_index {
 namespace {
 

@@ -4,8 +4,6 @@
 #include <turnstile/detail/config.hpp>
 
 #include <concepts>
-#include <coroutine>
-#include <type_traits>
 #include <utility>
 
 namespace turnstile::detail {

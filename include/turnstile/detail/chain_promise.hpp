@@ -143,6 +143,9 @@ class tracked<A&, of_coroutine> {
 
   template <class P>
   auto await_suspend(std::coroutine_handle<P> h) {
+    static_assert(
+        requires { awaiter_->await_suspend(h); },
+        "what is awaited can only be awaited by coroutines of its own library");
     using answer = decltype(awaiter_->await_suspend(h));
     chain_promise& p = h.promise();
     away_ = &p;

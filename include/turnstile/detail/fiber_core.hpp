@@ -43,7 +43,6 @@
 #include <functional>
 #include <memory>
 #include <source_location>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

@@ -36,7 +36,6 @@
 #include <stop_token>
 #include <type_traits>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace turnstile::detail {

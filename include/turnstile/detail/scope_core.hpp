@@ -29,7 +29,6 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
-#include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
 #include <turnstile/detail/threads.hpp>

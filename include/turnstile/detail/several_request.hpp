@@ -32,7 +32,6 @@
 
 #include <turnstile/detail/section_request.hpp>
 
-#include <coroutine>
 #include <cstddef>
 #include <exception>
 #include <source_location>

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <utility>
 
 namespace turnstile::detail {
 

@@ -15,7 +15,6 @@
 #include <coroutine>
 #include <optional>
 #include <stop_token>
-#include <utility>
 
 namespace turnstile::detail {
 

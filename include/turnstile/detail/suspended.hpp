@@ -9,7 +9,6 @@
 
 #include <concepts>
 #include <coroutine>
-#include <utility>
 
 namespace turnstile::detail {
 

@@ -31,7 +31,6 @@
 #include <turnstile/detail/lane.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
