@@ -95,7 +95,7 @@ class registry {
 
   /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and
   /// what was kept is forgotten. Costs nothing where it is off. An execution that was made before
-  /// this call and is awaited after it is recorded without resources if its section had claimed all.
+  /// this call and is awaited after it is recorded without resources if its section had claimed them.
   static void keep_executions(std::size_t last_n);
   /// What is kept, the oldest first. Refused requests are not among them, nor executions for which
   /// there was no memory.
@@ -123,9 +123,9 @@ class registry {
   /// A class is a name with its container: all sections of that name. Unnamed sections have none.
   /// What was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards.
   /// Several sections of one request are taken by age, bound ones last: that order is checked
-  /// against code that nests them, not among such requests. Orders made under one common section, whatever
-  /// its name, exclude each other and are not reported. Orders that never met in time are: that is
-  /// what makes it a prediction.
+  /// against code that nests them, not among such requests. Orders made under one common section,
+  /// whatever its name, exclude each other and are not reported. Orders that never met in time are:
+  /// that is what makes it a prediction.
   ///
   /// Threads    the hook is called on the thread that asks, once for each inversion, before the
   ///            request is made. What it throws is dropped
