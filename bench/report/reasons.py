@@ -80,6 +80,10 @@ REASONS = (
            "it can, 5 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
            "longer.",
            counter=_TAIL),
+    Reason("oversubscribed", "asio_strand_defer",
+           "8 threads on 2 cores: some of its clients have turn after turn on the thread that runs, while the others "
+           "wait for milliseconds: see p99 and Fairness.",
+           counter="p50_us"),
     Reason("oversubscribed", "tbb_spin_mutex",
            "8 threads on 2 cores that take it in no order: who runs has it, and whose core is taken away asks for "
            "nothing."),
@@ -109,6 +113,8 @@ REASONS = (
            "Each body moves the top of a fiber's stack to the thread that serves, and back. Theirs is taken by whoever "
            "runs: see Fairness.",
            ours="turnstile_delegated"),
+    Reason("think", "async_binary_semaphore|intrusive_async_mutex_posted",
+           f"Who need not wait goes on: on one thread a client has all of its turns at once. {_ON_ONE_THREAD}"),
     Reason("think", "tbb_queuing_mutex",
            f"Its threads wait in place, one line and one hand-over each. {_ON_ONE_THREAD}"),
     Reason("think", f"{_LOCKS}|intrusive_async_mutex",
