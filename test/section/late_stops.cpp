@@ -1,6 +1,7 @@
 // late_stops.cpp - a stop or a deadline that comes when a request has its turn, or a place in a
 // queue of an executor, and its body has not begun. Nobody withdraws it there, and it does not run.
 
+#include "support/ending.hpp"
 #include "support/hold.hpp"
 
 #include <turnstile/manual_clock.hpp>
@@ -31,31 +32,19 @@ class client {
 
   template <class A>
   void ask(A a) {
-    scope_.spawn(note(std::move(a), endings_.emplace_back()));
+    scope_.spawn(endings_.emplace_back().of(std::move(a)));
     home_->run();
   }
   void stop_all() { scope_.request_stop(); }
   // In the order in which they asked.
-  std::list<std::string> endings() {
+  const std::list<support::ending>& endings() {
     home_->run();
     sync_wait(scope_.join());
     return endings_;
   }
 
  private:
-  template <class A>
-  static task<> note(A a, std::string& how) {
-    try {
-      co_await std::move(a);
-      how = "ran";
-    } catch (const operation_cancelled&) {
-      how = "cancelled";
-    } catch (const deadline_exceeded&) {
-      how = "expired";
-    }
-  }
-
-  std::list<std::string> endings_;
+  std::list<support::ending> endings_;
   async_scope scope_;
   manual_executor* home_;
 };
@@ -90,7 +79,7 @@ TEST_SUITE("section") {
     stop.request_stop();
     clock.advance(2ms);
     int nth = 0;
-    for (const std::string& each : all.endings()) CHECK(each == (nth++ < before ? "ran" : how));
+    for (const auto& each : all.endings()) CHECK(each.how == (nth++ < before ? "ran" : how));
     CHECK(ran == before);
   }
 
@@ -121,7 +110,7 @@ TEST_SUITE("section") {
           clock.advance(2ms);
           ++between;
         }
-        const std::string how = all.endings().front();
+        const std::string how = all.endings().front().how;
         CHECK(ran != is_between);
         CHECK(how == (!is_between ? "ran" : has_deadline ? "expired" : "cancelled"));
       }
@@ -150,7 +139,7 @@ TEST_SUITE("section") {
         clock.advance(2ms);
         ++between;
       }
-      CHECK(all.endings().front() == (is_between ? "expired" : "ran"));
+      CHECK(all.endings().front().how == (is_between ? "expired" : "ran"));
       CHECK(ran != is_between);
     }
     CHECK(between != 0);
@@ -178,7 +167,7 @@ TEST_SUITE("section") {
     REQUIRE(lane.pending() == 1);
     all.stop_all();
     lane.run();
-    CHECK(all.endings().front() == "cancelled");
+    CHECK(all.endings().front().how == "cancelled");
     CHECK(ran == 0);
     CHECK(!cs.statistics().held);
     CHECK(!other.statistics().held);

@@ -1,5 +1,6 @@
 // withdrawal.cpp - a request that waits is withdrawn by its token or its deadline, at once.
 
+#include "support/ending.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
@@ -23,31 +24,11 @@
 
 using namespace turnstile;
 using namespace std::chrono_literals;
+using support::ending;
 using support::hold;
 using support::loop;
 
 namespace {
-
-// How a piece of work ended, by name.
-struct ending {
-  std::string how;
-
-  template <class A>
-  task<> of(A a) {
-    try {
-      co_await std::move(a);
-      how = "ran";
-    } catch (const operation_cancelled&) {
-      how = "cancelled";
-    } catch (const deadline_exceeded&) {
-      how = "expired";
-    } catch (const section_closed&) {
-      how = "closed";
-    } catch (const std::exception& e) {
-      how = e.what();
-    }
-  }
-};
 
 const auto nothing = [] {};
 
