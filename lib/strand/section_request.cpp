@@ -128,6 +128,7 @@ bool section_request::is_stopped_here(const thread_state& t) const noexcept {
 }
 
 std::exception_ptr section_request::withdrawn_by_now() const noexcept {
+  if (comes_too_late()) return cancelled();
   if (!withdraws()) return nullptr;
   return captured([&] { refuse_if_withdrawn(*section_, asked_); });
 }
@@ -171,7 +172,8 @@ stand_in* section_request::make_stand_in(const stand_in::calls& c) {
 bool section_request::wait_by(stand_in& s, bool keeps_token) noexcept {
   // Its stand-in has one, so most who wait need it no more, but for the graph.
   if (withdraws() && !told_ && !keeps_token) asked_.stop.let_go();
-  const arrival found = begin_to_wait();
+  const arrival found = arrived_;
+  begin_to_wait();
   return section_->put_in_line(s, found, line_) || !goes_on_here();
 }
 

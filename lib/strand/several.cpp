@@ -126,7 +126,11 @@ bool several_request::enter_all() noexcept {
 
 // Enters what can be entered; once it is all, runs the body. This may be gone afterwards.
 void several_request::go_on(batch& done) noexcept {
-  refusal_ = comes_too_late() ? cancelled() : entered_ != 0 ? withdrawn_by_now() : nullptr;
+  if (entered_ != 0) {
+    refusal_ = withdrawn_by_now();
+  } else if (comes_too_late()) {
+    refusal_ = cancelled();
+  }
   if (refusal_ != nullptr && (stand_in_ != nullptr || !section_->is_lost())) leave_claimed();
   take_wait_back();
   drop_stand_in();
@@ -187,7 +191,7 @@ several_request::entry several_request::enter(batch& done) noexcept {
   }
   note_accepted();
   if (is_owner) {
-    static_cast<void>(begin_to_wait());
+    begin_to_wait();
     s.post_first(line_, *this);
     return entry::waiting;  // this may be gone
   }
@@ -238,7 +242,9 @@ const stand_in::calls several_request::turn_comes_often{&withdrawn, nullptr, nul
 // This may be gone if it waits.
 several_request::entry several_request::wait_by(stand_in& s, bool own) noexcept {
   note_accepted();
-  if (section_->put_in_line(s, begin_to_wait(), line_)) return entry::waiting;
+  const arrival found = arrived_;
+  begin_to_wait();
+  if (section_->put_in_line(s, found, line_)) return entry::waiting;
   be_awaited_again();
   leave_claimed();
   return ends_with(std::exchange(stand_in_, nullptr)->let_go(), own);

@@ -56,7 +56,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
-        static_cast<void>(begin_to_wait());
+        begin_to_wait();
         section.post_first(line_, *this);
       } else {
         static_cast<void>(section.serve_first(line_, *this, nullptr));

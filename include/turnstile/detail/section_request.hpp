@@ -222,8 +222,8 @@ class section_request : protected request_extras, protected suspended<request> {
   stand_in* try_make_stand_in(const stand_in::calls& c) noexcept;
   // Null: the request waits as any other. Throws bad_alloc if it cannot, and does not wait.
   stand_in* make_stand_in(const stand_in::calls& c);
-  // Whatever it found on arrival, which this gives: it waits from now on, if only for an executor.
-  arrival begin_to_wait() noexcept { return std::exchange(arrived_, arrival::queued); }
+  // Whatever it found on arrival: it waits from now on, if only for an executor.
+  void begin_to_wait() noexcept { arrived_ = arrival::queued; }
   // After it arrived. True: the coroutine stays suspended, and this may be gone. If it is
   // withdrawn, what is new of what it uses stays asked for, which counts as much as what is kept:
   // the section may be gone by then.
@@ -241,7 +241,7 @@ class section_request : protected request_extras, protected suspended<request> {
     section_core& section = *section_;  // this may be gone after publishing or posting
     if (arrived_ == arrival::owner) {
       if (elsewhere) {
-        static_cast<void>(begin_to_wait());
+        begin_to_wait();
         section.post_first(line_, *this);
         return line_entry::waits;
       }
@@ -311,8 +311,8 @@ class section_request : protected request_extras, protected suspended<request> {
            ((arrived_ != arrival::owner || can_be_stopped(chain_)) && is_stopped_by_now(chain_));
   }
   std::exception_ptr cancelled() const noexcept;
-  // For one that nobody withdraws any more, or not yet, and that has waited for an executor since.
-  // Null: it may begin.
+  // The same with its deadline, for one that nobody withdraws any more, or not yet, and that has
+  // waited for an executor since. Null: it may begin.
   std::exception_ptr withdrawn_by_now() const noexcept;
   // With the section entered: it was asked to stop after it looked, perhaps by the body before.
   TURNSTILE_INLINE bool is_stopped_since(const thread_state& t) const noexcept {

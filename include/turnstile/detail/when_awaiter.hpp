@@ -103,7 +103,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     if (self.may_run_now()) return run_body(r);
     if (!self.section_->may_set_aside()) return no_room(r);
     self.start = &run_body;
-    static_cast<void>(self.begin_to_wait());
+    self.begin_to_wait();
     stand_in* const s = self.make_stand_in(asks_first);  // it is in, so this does not throw
     if (s == nullptr) return self.refuse_with(std::make_exception_ptr(std::bad_alloc()));
     self.keep_uses();
@@ -126,12 +126,8 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
     when_awaiter& self = of(r);
     self.keep_uses();
     if (self.got_.failed()) return outcome::no_body;  // by its predicate
-    if (self.too_late_ || self.comes_too_late()) {
-      self.got_.fail(self.cancelled());
-      return outcome::no_body;
-    }
     // Once it is found that it may run it is withdrawn no more, and may have to go elsewhere.
-    if (std::exception_ptr why = self.withdrawn_by_now()) {
+    if (std::exception_ptr why = self.too_late_ ? self.cancelled() : self.withdrawn_by_now()) {
       self.got_.fail(std::move(why));
       return outcome::no_body;
     }
