@@ -3,7 +3,8 @@
 
     targets_of_tests.py DIR SUITE...
 
-Meson 1.0 builds everything when it runs a part of the tests. Prints one file a line, as ninja calls it.
+Meson 1.0 builds everything when it runs a part of the tests. Prints one file a line, as ninja calls it; fails where
+there is no such test.
 """
 
 import json
@@ -19,10 +20,11 @@ def introspect(build, what):
 
 def main():
     build, *suites = sys.argv[1:]
-    needed = set()
-    for test in introspect(build, "tests"):
-        if any(s.split(":")[-1] in suites for s in test["suite"]):
-            needed.update(test["depends"])
+    tests = [test for test in introspect(build, "tests")
+             if any(s.split(":")[-1] in suites for s in test["suite"])]
+    if not tests:
+        sys.exit(f"no test of this build is in: {' '.join(suites)}")
+    needed = {target for test in tests for target in test["depends"]}
     for target in introspect(build, "targets"):
         if target["id"] in needed:
             for file in target["filename"]:
