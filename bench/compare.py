@@ -26,7 +26,7 @@ ROUNDS_TO_SHARES = 3  # how even the shares are takes eight times as long as all
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.split("\n\n", maxsplit=1)[0])
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--build", type=pathlib.Path, metavar="DIR",
                        help="a Meson build folder, of a release build")

@@ -194,12 +194,12 @@ build_name() {
   say "${name//[^A-Za-z0-9.-]/-}"
 }
 
-# Meson looks for optional parts only when it sets up, and would not notice a new compiler either.
+# Meson looks for optional parts and at CXXFLAGS only when it sets up, and would not notice a new compiler either.
 # Warnings are errors here, unless -Dwerror=false is among the options.
 set_up_build() {
   local dir=$1 compiler=$2
   local with
-  with="${*:2} $("$compiler" -dumpfullversion -dumpversion); without: $left_out"
+  with="${*:2} $("$compiler" -dumpfullversion -dumpversion); flags: ${CXXFLAGS-} ${LDFLAGS-}; without: $left_out"
   if [[ -e $dir/build.ninja && $(cat "$dir/set-up-with" 2>/dev/null) == "$with" ]]; then
     return
   fi

@@ -24,8 +24,8 @@ using pool_executor = asio::thread_pool::executor_type;
 constexpr asio::use_awaitable_t<pool_executor> awaited;
 
 // What a coroutine does between two bodies: it goes back to the pool, so that private work keeps no
-// other body waiting, by a post or by a defer, which wakes no other thread; or it stays where it is,
-// for which there must be none.
+// other body waiting, by a post or by a defer, which wakes no other thread; or it stays where it
+// is, for which there must be none.
 enum class between { on_the_pool, on_the_pool_deferred, on_the_strand };
 
 constexpr std::string_view name_of(between bodies) {

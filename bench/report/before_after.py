@@ -10,7 +10,7 @@ from .results import Case, Range, is_ours
 COUNTERS = ("ns_per_op", "p50_us", "p99_us", "p999_us", "max_us")
 
 # Contenders with no line of the library in them: where they differ, it is not by what we changed.
-CONTROLS = ("std_", "boost_", "fiber_mutex", "pthread_", "tbb_", "cds_")
+CONTROLS = ("std_", "boost_", "fiber_mutex", "tbb_", "asio_")
 
 
 @dataclasses.dataclass(frozen=True)

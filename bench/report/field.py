@@ -10,9 +10,12 @@ from .reasons import UNKNOWN, why
 from .results import is_ours
 
 # What of ours is next to whom: all that is asked the same; a thread that waits in place, next to other threads; a
-# mutex that delegates, next to the other one of fibers; guards, next to what coroutines and fibers lock elsewhere.
+# mutex that delegates, next to the other one of fibers; guards, next to what coroutines and fibers lock elsewhere; on a
+# GPU, next to who does the same without us.
 WAYS = {"turnstile": ".", "turnstile_blocking": ".", "turnstile_delegated": "fiber_mutex",
-        "turnstile_guards": "fiber_mutex|async_binary_semaphore|intrusive_async_mutex(_posted)?"}
+        "turnstile_guards": "fiber_mutex|async_binary_semaphore|intrusive_async_mutex(_posted)?",
+        "turnstile_at_submission": "std_mutex",
+        "turnstile_completion": "stream_synchronize|blocking_event|host_function"}
 
 # Withdrawn one after the other, at times that are set: the median does not depend on how many there are. The maximum
 # does, and with 64 of them so does p99.
@@ -22,7 +25,8 @@ LEVEL = 1.05  # what is surely less apart than this is level
 
 # What is compared, where it is shown at all; most is better the less it is.
 COUNTERS = {"ns_per_op": "time", "p50_us": "p50", "p99_us": "p99", "p999_us": "p99.9", "max_us": "max",
-            "throughput_kept": "throughput kept", "bytes_per_section": "bytes per section"}
+            "processor_ns": "processor time", "throughput_kept": "throughput kept",
+            "bytes_per_section": "bytes per section"}
 MORE_IS_BETTER = {"throughput_kept"}
 
 

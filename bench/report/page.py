@@ -75,12 +75,13 @@ def _head(title):
             f"</style></head><body>\n<h1>{title}</h1>")
 
 
-_DOUBTS = ("not to be quoted", "mean nothing", "local changes", "older than the tree", machine.NO_COMMIT)
+_DOUBTS = ("not to be quoted", "mean nothing", "local changes", "older than the tree", "not known whether",
+           machine.NO_COMMIT)
 
 
 def _warning(context):
     """On top: that the numbers are not to be quoted, and why."""
-    why = [context[name] for name in ("rounds", "build", "commit", "other programs")
+    why = [context[name] for name in ("rounds", "build", "commit", "before", "after", "other programs")
            if any(word in context.get(name, "") for word in _DOUBTS)]
     return f"<p class=warning><strong>Not to be quoted.</strong> {html.escape('; '.join(why))}.</p>" if why else ""
 

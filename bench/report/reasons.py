@@ -46,6 +46,13 @@ REASONS = (
     Reason("withdraw_deadline", "std_condition_variable",
            "Level is expected: most of it is the kernel's, which rings late. There it wakes the waiter's own thread; "
            "here a thread that keeps the deadlines of all, and that one a worker."),
+    Reason("gpu_.*", ".*",
+           "A worker that has nothing else to do looks for what is complete, at 1.7 us a query, and spends as much as a "
+           "thread that spins. Who is called back by CUDA, or sleeps until an event, is told later and spends less.",
+           counter="processor_ns"),
+    Reason("gpu_completion", "stream_synchronize",
+           "The driver spins on the one stream that its caller waits for. Ours records an event, which a worker that "
+           "also has others to look after asks for: 1.7 us a query."),
     Reason("switching", "boost_fiber",
            "A fiber of ours goes back to its worker, and through a queue that thieves may take from, to the next one: "
            "two changes of the stack and an exchange. Theirs goes straight to the next one of its thread's own list."),
@@ -72,24 +79,21 @@ REASONS = (
            "Whoever has it takes it many times in a row while others wait, so that most requests wait for nobody, and "
            "few of them for milliseconds: see the maximum.",
            counter=_BEFORE_THE_TAIL),
-    Reason("latency|oversubscribed", "tbb_queuing_mutex",
-           "8 threads, each of which waits for the 7 others; ours are 64 coroutines.",
-           counter=".*_us"),
     Reason("latency|oversubscribed", f"asio_strand(_defer)?|{_WRITTEN_HERE}",
            "Theirs suspends for each request, and all wait about as long. Ours runs bodies without suspending where "
            "it can, 5 us a turn, while the others of its thread wait for theirs: the median is less, and the tail "
            "longer.",
            counter=_TAIL),
     Reason("oversubscribed", "asio_strand_defer",
-           "8 threads on 2 cores: some of its clients have turn after turn on the thread that runs, while the others "
+           "More threads than cores: some of its clients have turn after turn on the thread that runs, while the others "
            "wait for milliseconds: see p99 and Fairness.",
            counter="p50_us"),
     Reason("oversubscribed", "tbb_spin_mutex",
-           "8 threads on 2 cores that take it in no order: who runs has it, and whose core is taken away asks for "
-           "nothing."),
+           "More threads than cores, which take it in no order: who runs has it, and whose core is taken away asks "
+           "for nothing."),
     Reason("counter|uncontended", "tbb_spin_mutex|pthread_spinlock|tbb_queuing_mutex",
-           "An exchange to lock and, but for queuing_mutex, a store to unlock; in no order, but for that one too: "
-           "contended, who has it takes it again before the others see it free."),
+           "An exchange to lock and a store to unlock, in no order (but for queuing_mutex): contended, who has it takes "
+           "it again before the others see it free."),
     Reason("counter|uncontended", "std_.*",
            "A thread that waits here is next: two threads take turns, and each body brings lines over. Who does not "
            "get such a mutex sleeps, while the other thread takes it many times in a row.",
@@ -104,7 +108,7 @@ REASONS = (
            ours="turnstile_blocking"),
     Reason("counter|uncontended", f"fiber_mutex|{_WRITTEN_HERE}",
            "A guard writes down who holds the section, so that whoever asks for it again gets an error instead of "
-           "waiting for ever: 140 to 240 instructions, theirs about 30. Contended: it is handed over in the order of "
+           "waiting for ever: 140 to 190 instructions, theirs about 30. Contended: it is handed over in the order of "
            "asking, and each of those that wait is resumed by its own thread.",
            ours="turnstile_guards"),
     Reason("counter|lines", "intrusive_async_mutex",

@@ -27,16 +27,16 @@ The mailboxes, too, and it has piles for 32 workers instead of 4 (section.py).
 ASKING = {
     # arrive; who is the owner then asks special(), in the same line
     "arrive": "code 4; rmw section.word",
+    "arrive, apart": "code 4; rmw section.word",
     # the body, executions_, has_aside_, leave
     "run at once": "u section.data; w section.word; p section.word; rmw section.word",
     "run at once, apart": "u section.data; w section.mine; rmw section.word",
     # enter_kept, the body, leave_kept: the keeper's number alone
-    "arrive, apart": "code 4; rmw section.word",
     "kept": "code 4; w me.keeper + u section.data; w me.keeper",
     # raise_to(most_), suspend_as, await_turn
     "queued": "code 12; p section.word; w frame.head + w frame.mid + w frame.tail",
-    # ticket_ring::publish: load, then CAS until it succeeds
     "queued, apart": "code 12; w frame.head + w frame.mid + w frame.tail",
+    # ticket_ring::publish: load, then CAS until it succeeds
     "publish": "w frame.head; r cell.line",
     "publish cas": "rmw cell.line",
     # keeper::want, membarrier, keeper::revoke; count_kept, let_go

@@ -1,7 +1,7 @@
 // tasks.hpp - what do the tasks and the pool cost, without any section?
 //
-// fib        fork and join: fib(n) is the sum of two tasks, down to n < 2, with no cut-off; per call
-// skynet     a tree of ten children each, down to so many leaves, which give their numbers; per task
+// fib        fork and join: fib(n) is the sum of two tasks, to n < 2, with no cut-off; per call
+// skynet     a tree of ten children each, to so many leaves, which give their numbers; per task
 // ping_pong  two tasks on two threads, one of which waits while the other goes on; per hand-over
 //
 // A contender is made from the letters of a case, has a name, and some of: long fib(unsigned n),

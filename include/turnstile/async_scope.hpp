@@ -55,8 +55,9 @@ class async_scope {
   async_scope(const async_scope&) = delete;
   async_scope& operator=(const async_scope&) = delete;
 
-  /// Starts `a`: an awaitable, not a function that gives one. A lambda that is a coroutine is called
-  /// in the argument, and has to outlive the work. An lvalue is copied; a task is an rvalue here.
+  /// Starts `a`: an awaitable, not a function that gives one. A lambda that is a coroutine is
+  /// called in the argument, and has to outlive the work. An lvalue is copied; a task is an rvalue
+  /// here.
   template <detail::awaitable A>
   void spawn(A&& a, std::source_location where = std::source_location::current()) {
     // By value, also of an lvalue: nobody says how long that lives.

@@ -116,8 +116,8 @@ class critical_section {
   static std::shared_ptr<critical_section> open(std::string_view shared_name,
                                                 std::string_view container = {});
 
-  /// Runs `body` alone and gives back what it returns, of a `T&&` a T; a body that returns an
-  /// awaitable is awaited with the section held and no thread held.
+  /// Runs `body` alone and gives back what it returns (a T where that is a `T&&`); a body that
+  /// returns an awaitable is awaited with the section held and no thread held.
   ///
   /// Runs on    the section's executor; without one, here if the section is idle, else on the
   ///            thread that is serving it
@@ -136,8 +136,8 @@ class critical_section {
   /// Cancel     while it waits: by `stop`, at `deadline`, or with the when_any, timeout or scope
   ///            around it; at once, whoever holds the section. A running body is never stopped.
   ///            Below what was stopped it may be refused even where the section is idle: clean-up
-  ///            that must run goes to `post` or `submit`. Without memory for a stand-in (Lifetime) a
-  ///            request waits as any other, and cannot be withdrawn
+  ///            that must run goes to `post` or `submit`. Without memory for a stand-in (Lifetime)
+  ///            a request waits as any other, and cannot be withdrawn
   /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it lives in the
   ///            awaiting frame, longer than the awaitable it returns. A plain body allocates
   ///            nothing, unless it has to wait and can be withdrawn: that takes a stand-in, memory
@@ -334,8 +334,8 @@ class critical_section {
   /// the section may be destroyed; results may still be on their way to coroutines that await them.
   ///
   /// Requests set aside, whose predicate was false when it was last called, and those outside
-  /// max_waiters, end with section_closed then. A close() that is cancelled counts as withdrawn, and
-  /// keeps some 400 bytes until the section has closed.
+  /// max_waiters, end with section_closed then. A close() that is cancelled counts as withdrawn,
+  /// and keeps some 400 bytes until the section has closed.
   ///
   /// Memory     the awaiter sees what every body of the section wrote
   /// Resumes    on the executor the awaiting coroutine was running on

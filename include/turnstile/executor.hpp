@@ -104,8 +104,8 @@ struct job {
   job() noexcept {}
 
   /// Runs the work. For its duration the calling thread counts as running on the executor that
-  /// the job was posted to through an executor_ref. Calling an executor's own `post` does not change
-  /// that, so one that passes jobs on remains theirs.
+  /// the job was posted to through an executor_ref. Calling an executor's own `post` does not
+  /// change that, so one that passes jobs on remains theirs.
   void run() noexcept;
 
  protected:

@@ -127,8 +127,8 @@ auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::
 }
 
 /// True in a fiber's own code, which may call await; false in a section's body or a coroutine that
-/// happens to run on its stack. But true in one that the fiber's own code has resumed by its handle,
-/// which cannot be noticed.
+/// happens to run on its stack. But true in one that the fiber's own code has resumed by its
+/// handle, which cannot be noticed.
 inline bool in_fiber() noexcept { return detail::fiber_core::own_code() != nullptr; }
 
 /// Awaits `a` in a fiber, from any depth of calls, and returns what co_await would; by value, what

@@ -95,7 +95,8 @@ class registry {
 
   /// Keeps the last `last_n` executions from now on, of all sections. 0, the default: none, and
   /// what was kept is forgotten. Costs nothing where it is off. An execution that was made before
-  /// this call and is awaited after it is recorded without resources if its section had claimed them.
+  /// this call and is awaited after it is recorded without resources if its section had claimed
+  /// them.
   static void keep_executions(std::size_t last_n);
   /// What is kept, the oldest first. Refused requests are not among them, nor executions for which
   /// there was no memory.

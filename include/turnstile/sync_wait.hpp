@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/branch.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <coroutine>
 #include <cstdint>

@@ -29,7 +29,7 @@ class pool_core;
 /// Progress   posting from a worker is lock-free while its queue of 256 has room, and a system call
 ///            if it wakes another one; beyond that, until all that did not fit has found room, and
 ///            from elsewhere, it takes a lock for the length of a list splice
-/// Lifetime   the destructor runs what is queued, then joins; it must not run on one of the threads.
+/// Lifetime   the destructor runs what is queued, then joins; not on one of the threads
 ///            What they post to it while they end (from a destructor of a thread_local object) it
 ///            runs itself, after that: they must not wait for it
 class TURNSTILE_VISIBLE thread_pool {

@@ -4,6 +4,7 @@
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/executor.hpp>
 
 #include <coroutine>

@@ -2,8 +2,10 @@
 // other.
 //
 // Shape     resting --give----> busy       the first piece: the lane is posted, as a job
-//           busy    --job-----> busy       done so many pieces: posted again, for others want the thread too
-//           busy    --a wait--> busy       nobody runs it; whoever reaches that point posts it again
+//           busy    --job-----> busy       done so many pieces: posted again, for others
+//                                      want the thread too
+//           busy    --a wait--> busy       nobody runs it; whoever reaches that point
+//                                      posts it again
 //           busy    --job-----> resting    there are no pieces left
 //
 //           The list and the state are under one lock. What a piece threw is kept until the next

@@ -9,6 +9,7 @@
 
 #include "device/engine.hpp"
 
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <span>
 

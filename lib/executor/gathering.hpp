@@ -1,7 +1,7 @@
 // gathering.hpp - whether a section's coroutines do better all on one thread than on several.
 //
-// A pace (pace.hpp) knows what is always better on one thread. Of what takes longer, private work of
-// some 100 ns beside each body, that depends on how far the cores are from each other and on how
+// A pace (pace.hpp) knows what is always better on one thread. Of what takes longer, private work
+// of some 100 ns beside each body, that depends on how far the cores are from each other and on how
 // many there are, and is measured: the bodies of the whole pool, while its workers share the work,
 // and in a trial, in which those that queue come to stay with one worker. If that is faster by a
 // good part, the trial goes on.

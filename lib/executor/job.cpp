@@ -1,6 +1,9 @@
 // job.cpp - running a job in the surroundings its executor promises.
 
+#include "executor/turn_length.hpp"
+
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/manual_executor.hpp>
 #include <turnstile/thread_pool.hpp>
 
@@ -14,13 +17,13 @@ namespace {
 
 // Where it cannot be asked what waits there, something may: once in as many turns as a lone
 // coroutine of a pool has until that is asked there, at most.
-constexpr std::uint8_t lone_turns = 8;
+constexpr std::uint8_t turns_unasked = detail::lone_turns::most_bodies / detail::bodies_in_a_turn;
 
 bool others_wait_at(executor_ref e, detail::thread_state& t) noexcept {
   if (const auto* const manual = detail::job_access::as<manual_executor>(e)) {
     return manual->pending() != 0;
   }
-  return ++t.turns_in_job % lone_turns == 0;
+  return ++t.turns_in_job % turns_unasked == 0;
 }
 
 // Whoever is resumed within a call goes on there as a rule, in the order in which it was resumed,

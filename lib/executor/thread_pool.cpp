@@ -16,6 +16,7 @@
 #include <turnstile/detail/fork_job.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
@@ -124,8 +125,8 @@ class pool_core {
     return w != nullptr && w->pool == this;
   }
 
-  // By the process's end, of the shared pool, which is never destroyed: what others post from now on
-  // is done by threads that nobody joins, however much that is.
+  // By the process's end, of the shared pool, which is never destroyed: what others post from now
+  // on is done by threads that nobody joins, however much that is.
   void end() noexcept {
     injector_.close();
     stop();

@@ -78,8 +78,8 @@ bool timer_queue::remove(timer& t) noexcept {
   return false;
 }
 
-// The first one, if it is due; it is `called` then. The time is asked for under the lock: by then it
-// may be another clock's.
+// The first one, if it is due; it is `called` then. The time is asked for under the lock: by then
+// it may be another clock's.
 timer* timer_queue::take(clock whose) noexcept {
   const std::lock_guard locked(lock_);
   timer* const t = heap_.first();

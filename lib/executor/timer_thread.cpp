@@ -1,7 +1,7 @@
 // timer_thread.cpp - sleeps until the earliest timer is due, calls it, and sleeps on.
 //
-// The shared pool ends it before it ends itself: what still waits then is not called any more. It is
-// no static object that was made after the pool: work that the pool runs at its end may be what
+// The shared pool ends it before it ends itself: what still waits then is not called any more. It
+// is no static object that was made after the pool: work that the pool runs at its end may be what
 // needs it first. The object and the lock outlive both.
 
 #include "executor/timer_thread.hpp"

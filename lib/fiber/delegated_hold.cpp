@@ -2,6 +2,7 @@
 
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/delegated_hold.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/yield.hpp>
 
 namespace turnstile::detail {

@@ -7,6 +7,7 @@
 #include <turnstile/detail/delegated_hold.hpp>
 #include <turnstile/detail/fiber_core.hpp>
 #include <turnstile/detail/first_error.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <cxxabi.h>
 #include <optional>

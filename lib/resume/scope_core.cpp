@@ -3,7 +3,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/first_error.hpp>
 #include <turnstile/detail/scope_core.hpp>
-#include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <mutex>
 #include <utility>

@@ -132,8 +132,8 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
   return awake;
 }
 
-// A body has ended where the section's may not run, and neither may predicates. True: the section was
-// given away with the oldest of those that wait apart, and the place of what has ended with it.
+// A body has ended where the section's may not run, and neither may predicates. True: the section
+// was given away with the oldest of those that wait apart, and the place of what has ended with it.
 // Whoever withdraws that one gives it away with the next.
 bool section_core::ask_on_executor(batch& done) noexcept {
   extras& e = *given_.load(relaxed);

@@ -8,6 +8,7 @@
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <array>

@@ -6,6 +6,7 @@
 #include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <chrono>

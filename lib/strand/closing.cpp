@@ -6,6 +6,7 @@
 
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <optional>
 #include <utility>

@@ -14,10 +14,10 @@
 //
 // Dangers   Whoever lets in touches the section only while it has somebody who waits outside in its
 //           hands: that is use enough, but for a close, which waits for places in line only and not
-//           for who has been withdrawn and has yet to leave. So who comes to its end lets in all who
-//           are outside, and afterwards there is nobody for whom anybody would touch the section; or
-//           another thread lets in just then, and the rest of the close is left to that one.
-//           The gate itself is shared (stand_in_counts).
+//           for who has been withdrawn and has yet to leave. So who comes to its end lets in all
+//           who are outside, and afterwards there is nobody for whom anybody would touch the
+//           section; or another thread lets in just then, and the rest of the close is left to that
+//           one. The gate itself is shared (stand_in_counts).
 //
 // Proof     test/schedule (limits); test/section (max_waiters), test/stress (cancellation)
 #pragma once

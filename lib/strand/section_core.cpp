@@ -13,6 +13,7 @@
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <optional>
 

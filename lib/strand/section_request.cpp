@@ -3,6 +3,7 @@
 #include "base/captured.hpp"
 
 #include <turnstile/detail/section_request.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <new>
 

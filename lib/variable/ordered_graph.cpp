@@ -3,6 +3,7 @@
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/ordered_graph.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <algorithm>
 #include <exception>

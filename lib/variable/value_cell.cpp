@@ -102,7 +102,8 @@ bool value_cell::turn::claim() noexcept {
 void value_cell::turn::give_up() noexcept {
   atomic<std::uint64_t>& word = cell().word_;
   word.fetch_sub(being_written, seq_cst);  // V2
-  // Also who took before: it may have been on its way to wait for a mark that is gone, and saw this.
+  // Also who took before: it may have been on its way to wait for a mark that is gone, and saw
+  // this.
   word.notify_all();
 }
 

@@ -13,7 +13,10 @@ struct row {
   std::vector<double> per_second = {};
 
   std::string_view name() const { return guard_names[static_cast<std::size_t>(how)]; }
-  double median() const { return per_second[per_second.size() / 2]; }
+  double median() const {
+    const std::size_t n = per_second.size();
+    return (per_second[(n - 1) / 2] + per_second[n / 2]) / 2;
+  }
 };
 
 std::vector<row> rows_of(const options& chosen) {

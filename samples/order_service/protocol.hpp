@@ -1,8 +1,8 @@
 // protocol.hpp - what clients and the service say to each other: a line for each request, and one
 // for its answer, in the same order.
 //
-//   buy SYMBOL ID QUANTITY PRICE      N placed LEFT [ID:QUANTITY@PRICE]...    what it got, and what waits
-//   sell SYMBOL ID QUANTITY PRICE     N exists                                such an ID waits already
+//   buy SYMBOL ID QUANTITY PRICE      N placed LEFT [ID:QUANTITY@PRICE]...  what it got, what waits
+//   sell SYMBOL ID QUANTITY PRICE     N exists                                such an ID waits
 //   cancel SYMBOL ID                  N cancelled LEFT | N unknown
 //   depth SYMBOL                      N depth BID QUANTITY ASK QUANTITY       0 0: nobody waits
 //   statistics                        statistics REQUESTS FILLS QUANTITY CANCELLED

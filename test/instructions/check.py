@@ -5,8 +5,7 @@
 
 The table is that of bench/README.md. No clock is read, so a busy machine changes nothing: callgrind counts
 what runs N and 2 N times, and the difference is what one takes. Fails where it is 5 % more than the table
-says, or less, or one more read-modify-write. Ends with 77, which Meson
-shows as skipped, where that cannot be told.
+says, or less, or one more read-modify-write. Ends with 77, which Meson shows as skipped, where that cannot be told.
 """
 
 import collections

@@ -22,14 +22,16 @@ namespace another {
 TAKES(add_one); TAKES(add_to); TAKES(adopt); TAKES(adopt_holds); TAKES(after); TAKES(all_below);
 TAKES(allocator_of); TAKES(any_surrounding_stop); TAKES(are_claimed); TAKES(argument);
 TAKES(arguments); TAKES(as_task); TAKES(ask_for_surrounding_stop); TAKES(async_execute);
-TAKES(begin_turn); TAKES(begin_wait); TAKES(bits_of); TAKES(bounce); TAKES(call_and_await); TAKES(can_be_stopped);
+TAKES(begin_turn); TAKES(begin_wait); TAKES(bits_of); TAKES(bounce);
+TAKES(call_and_await); TAKES(can_be_stopped);
 TAKES(chain_for); TAKES(check); TAKES(children_of); TAKES(claim); TAKES(claimed_at_all);
 TAKES(combined); TAKES(context_executor); TAKES(current_stop_token); TAKES(cut_holds);
 TAKES(divided); TAKES(drop); TAKES(drop_hold); TAKES(end_claims); TAKES(end_copy);
 TAKES(end_frame); TAKES(end_told_wait); TAKES(end_wait); TAKES(execute); TAKES(execute_after);
 TAKES(fork); TAKES(frame_on); TAKES(gone); TAKES(has_come); TAKES(here); TAKES(holds_section);
 TAKES(home_worker); TAKES(identity_of); TAKES(innermost_frame); TAKES(innermost_held);
-TAKES(invoke); TAKES(is_cancellation); TAKES(is_changed_here); TAKES(is_hold); TAKES(is_member); TAKES(keep);
+TAKES(invoke); TAKES(is_cancellation); TAKES(is_changed_here); TAKES(is_hold);
+TAKES(is_member); TAKES(keep);
 TAKES(keep_claims); TAKES(label_of); TAKES(labels_of); TAKES(lane_of); TAKES(later);
 TAKES(let_go); TAKES(limit); TAKES(make_branch); TAKES(make_hold); TAKES(make_ordered);
 TAKES(make_stand_in); TAKES(mask_of); TAKES(may_hold_sections); TAKES(may_withdraw);

@@ -168,6 +168,15 @@ class Outputs(unittest.TestCase):
         page.write_before_after(self.folder / "a.html", {}, comparison)
         self.assertIn("faster, stands among all", self.check_page(self.folder / "a.html"))
 
+    def test_the_page_of_two_builds_says_what_is_not_to_be_quoted_of_either(self):
+        comparison = Comparison(made_up(16), made_up(16, seed=2))
+        for doubt, warned in (({}, False), ({"before": "b: g++, a debug build: its times mean nothing"}, True),
+                              ({"after": "b: g++, commit f00, with local changes"}, True),
+                              ({"after": "b: g++, commit f00, and it is not known whether the executables are older"},
+                               True)):
+            page.write_before_after(self.folder / "a.html", doubt, comparison)
+            self.assertEqual("Not to be quoted" in self.check_page(self.folder / "a.html"), warned, doubt)
+
     def test_what_scrolls_can_be_reached_by_keys_and_has_a_name(self):
         page.write(self.folder / "a.html", {}, made_up(6))
         text = self.check_page(self.folder / "a.html")
@@ -236,10 +245,24 @@ class Field(unittest.TestCase):
         found = self.of_times(std_mutex=2, spin=0.5, strand=1)
         self.assertEqual({s.theirs.contender: s.verdict() for s in found},
                          {"std_mutex": "ahead", "spin": "behind", "strand": "level"})
-        self.assertIn("3 of them: ahead in 1, behind in 1, level in 1 (surely within 5%), open in 0", field.summary(found))
+        self.assertIn("3 of them: ahead in 1, behind in 1, level in 1 (surely within 5%), open in 0",
+                      field.summary(found))
         self.assertIn("about 0.1 would be ahead or behind by chance alone", field.summary(found))
         (lead,) = field.leads(found)
         self.assertEqual(lead.row()[:7], ["counter", "turnstile", "spin", "time", "1 of 1", "0", "2.00"])
+
+    def test_who_does_the_same_on_a_gpu_is_next_to_ours(self):
+        for ours, theirs, question in (("turnstile_at_submission", "std_mutex", "gpu_pipelining"),
+                                       ("turnstile_completion", "stream_synchronize", "gpu_completion")):
+            for counter in ("ns_per_op", "processor_ns"):
+                results = Results()
+                for number in range(9):
+                    results.add("bench_gpu", number, [measured(name(question, who, 1), 100, **{counter: time})
+                                                      for who, time in ((ours, 100), (theirs, 50))])
+                (lead,) = field.leads(field.standings(results))
+                self.assertEqual((lead.theirs, lead.counter, len(lead.behind)), (theirs, counter, 1))
+                if (theirs, counter) != ("std_mutex", "ns_per_op"):
+                    self.assertNotEqual(lead.why(), reasons.UNKNOWN)
 
     def of_ratios(self, *ratios):
         results = Results()

@@ -7,6 +7,7 @@
 #include "schedule/shared_pool.hpp"
 #include "support/hold.hpp"
 
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/turnstile.hpp>
 
 #include <stop_token>
@@ -230,7 +231,8 @@ TEST_SUITE("blocking") {
     });
   }
 
-  // Here while the thread that asks is not waiting yet: whoever it serves goes on there, and blocks.
+  // Here while the thread that asks is not waiting yet: whoever it serves goes on there, and
+  // blocks.
   TEST_CASE("blocking: one that a thread in line has served blocks it for the same section") {
     holds(
         [] {

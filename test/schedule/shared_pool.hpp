@@ -1,5 +1,5 @@
-// shared_pool.hpp - the shared pool outlives every execution, so a scenario that needs it brings one
-// of its own: all calls of thread_pool::shared come there (meson.build).
+// shared_pool.hpp - the shared pool outlives every execution, so a scenario that needs it brings
+// one of its own: all calls of thread_pool::shared come there (meson.build).
 #pragma once
 
 #include <turnstile/thread_pool.hpp>

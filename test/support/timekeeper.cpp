@@ -1,4 +1,5 @@
-// timekeeper.cpp - each test runs under a deadline, in programs that hold this. Their `main` is elsewhere.
+// timekeeper.cpp - each test runs under a deadline, in programs that hold this. Their `main` is
+// elsewhere.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "support/watchdog.hpp"
 

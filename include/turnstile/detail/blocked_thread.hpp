@@ -4,7 +4,7 @@
 //
 //             -        --spun in vain----> parked        by the thread
 //             ., parked --signal---------> done, parked   by whoever hands its request back
-//             ., parked --post-----------> job, parked    by whoever gives it the section to serve on
+//             ., parked --post-----------> job, parked    by whoever gives it the section to serve
 //             job      --run-------------> -             by the thread, which then waits again
 //             done     --returns                         the thread goes on
 //             -, job   --go away---------> away          by the thread, which blocks for something

@@ -4,6 +4,7 @@
 
 #include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/execution.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <source_location>
 #include <utility>

@@ -37,15 +37,15 @@
 //           section or the resource ends, which nobody who still uses them may overlap with.
 //
 // Progress  What the section has claimed before: one load a resource, one more if it is shared with
-//           others, and no lock. The first claim, the end of what has ever been claimed, and what is
-//           touched below a guard and shared with other sections, take the lock: that blocks a
+//           others, and no lock. The first claim, the end of what has ever been claimed, and what
+//           is touched below a guard and shared with other sections, take the lock: that blocks a
 //           thread for the length of a few look-ups.
 //
 // Dangers   A section and a resource it claims may end at the same time: both do it under the lock.
-//           What a chain holds by a guard may be let go, and end, while it touches something; so may
-//           what another library's coroutine has a copy of. Their sections' numbers are asked
-//           without the lock, the sections under it.
-//           No destructor of a resource may run under the lock: see forget_address.
+//           What a chain holds by a guard may be let go, and end, while it touches something; so
+//           may what another library's coroutine has a copy of. Their sections' numbers are asked
+//           without the lock, the sections under it. No destructor of a resource may run under the
+//           lock: see forget_address.
 //
 // Proof     test/schedule (claims): all interleavings of two sections and two resources, with close
 //           and with both ends; each rule above fails there when it is broken. test/registry,

@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/awaitable.hpp>
 #include <turnstile/detail/execution.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <coroutine>
 #include <source_location>

@@ -13,9 +13,9 @@
 //                                                          or ends it, or by its thread
 //               (e, taken)  --count-------> (e, free)      by who took it, with what the number
 //                                                          says counted
-//               (e, kept)   --let-out-----> (e, free)      by a guard that is inside, wanted or not,
-//                                                          where it is unlocked elsewhere than on
-//                                                          its thread, or detached
+//               (e, kept)   --let-out-----> (e, free)      by a guard that is inside, wanted or
+//                                                          not, where it is unlocked elsewhere than
+//                                                          on its thread, or detached
 //               (e, kept)   --give-up-----> (e, given)     by its thread, wanted or not
 //               (e, kept)   --forget------> (e, free)      by its thread, which is inside and could
 //                                                          not keep it

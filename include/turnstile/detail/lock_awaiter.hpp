@@ -3,6 +3,7 @@
 
 #include <turnstile/detail/awaitable.hpp>
 #include <turnstile/detail/lock_request.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/section_guard.hpp>
 
 #include <coroutine>

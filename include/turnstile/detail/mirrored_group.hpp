@@ -28,8 +28,8 @@
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/result.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
-#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/variable.hpp>
 

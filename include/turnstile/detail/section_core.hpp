@@ -14,9 +14,10 @@
 //                                    waiting in place (lib/strand/short_wait.cpp)
 //             its device work        held, with nobody who serves it, until that is complete or
 //                                    somebody comes who submits more (lib/strand/submissions.hpp)
-//             a posted stand-in      stand_in.hpp: whoever runs it, or withdraws it, owns the section
+//             a posted stand-in      stand_in.hpp: who runs or withdraws it owns the section
 //             its end                closed and the closing request served
-//             a keeper               the thread that comes back to it; whoever comes takes it away (keeper.hpp)
+//             a keeper               the thread that comes back to it; whoever comes takes it
+//                                    away (keeper.hpp)
 //           Ownership is passed on by the ring's edges, or by posting a job (the executor's own
 //           release and acquire).
 //

@@ -7,6 +7,7 @@
 #include <turnstile/detail/section_core.hpp>
 #include <turnstile/detail/stand_in.hpp>
 #include <turnstile/detail/suspended.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/execute_options.hpp>

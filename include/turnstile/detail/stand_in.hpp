@@ -19,7 +19,7 @@
 //             (0, -)            --ask-----> withdrawn   by a source, who brings the awaiter back
 //             (n, -)            --ask-----> asked
 //             (1, asked)        --unpin---> withdrawn   by whoever unpins, who brings it back
-//             (n, -)            --pin-----> (n+1, -)    by the owner; of a withdrawn one: passed over
+//             (n, -)            --pin-----> (n+1, -)    by the owner; a withdrawn one: passed over
 //             (n, not asked)    --take----> (n-1, taken, section_done)
 //             (n, not asked)    --post----> (n, posted), and is unpinned when the executor has it
 //             (n, posted)       --job-----> (n+1, -)    who runs the job owns the section

@@ -32,6 +32,7 @@
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/suspended.hpp>
 #include <turnstile/detail/threads.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -3,9 +3,10 @@
 // Shape     word = running | awaited_by | ended | dropped
 //
 //             running --await--> awaited_by         the waiter is known
-//             running --end----> ended              awaiting it is ready; the handle frees the state
+//             running --end----> ended              awaiting it is ready; the handle frees it
 //             awaited_by --end--> ended, and the waiter is resumed
-//             awaited_by --stop-> running           the waiter takes its wait back (stoppable_wait.hpp)
+//             awaited_by --stop-> running           the waiter takes its wait back
+//                                                   (stoppable_wait.hpp)
 //             running --drop---> dropped            post starts here
 //             dropped --end----> (freed by the body's side)
 //             ended   --drop---> (freed by the handle's side)

@@ -5,6 +5,7 @@
 #include <turnstile/detail/chain_promise.hpp>
 #include <turnstile/detail/request.hpp>
 #include <turnstile/detail/thread_state.hpp>
+#include <turnstile/detail/trampoline.hpp>
 #include <turnstile/detail/transfer.hpp>
 
 #include <concepts>

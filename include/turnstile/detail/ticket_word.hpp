@@ -15,7 +15,8 @@
 //           (t, C, n) --arrive-----> (t+1, C, n+1) --> (t+1, C, n)   refused
 //           (t, -, n) --account k--> (t, -, n-k)    by the owner; n = k: idle, do not touch again
 //           (t, -, n) --close------> (t+1, C, n+1)  like arrive, and nobody after it gets in
-//           (t, -, 1) --keep-------> (t, K, 1)      by the owner instead of account, if nobody has come since
+//           (t, -, 1) --keep-------> (t, K, 1)      by the owner instead of account, if
+//                                                   nobody has come since
 //           (t, K, n) --let_go-----> (t, -, n-1)    by whoever has taken it; n = 1: as account
 //           (t, K, n) --hold_kept--> (t, -, n)      the same, by who goes on to hold it
 //

@@ -3,7 +3,8 @@
 // Shape     word = waiting | running | done | dropped
 //
 //             waiting --run---> running --> done      by the driver's thread, if it comes
-//             waiting --drop--> dropped               by who polls, once the stream cannot come any more
+//             waiting --drop--> dropped               by who polls, once the stream cannot come
+//                                                     any more
 //
 //           After a failure the driver may or may not call, or call later: whoever changes the word
 //           first has the work. A dropped call stays in memory for good, for the driver still has

@@ -3,8 +3,8 @@
 //
 // Shape     Points wait in a list, oldest first, from their record until poll tells them.
 //
-//             give order (order_)   record + append are one step, so the list has the stream's order
-//             list (list_lock_)     append at the back, by who holds order_; pop at the front, by poll
+//             give order (order_)   record + append in one step, so the list has its order
+//             list (list_lock_)     append at the back, with order_; pop at the front, by poll
 //             watched_              the engine knows the stream, which then keeps itself
 //
 //           The lane in front of it closes it; it ends when it is closed and nothing is pending.
