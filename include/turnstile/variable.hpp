@@ -123,11 +123,18 @@ class variable {
 
   /// Calls fn(const T&) on the value at this moment, which stays as it is during the call. A write
   /// meanwhile does not wait for that, and copies.
+  ///
+  /// Lifetime   what `fn` returns must not refer to the value, which may end with the call. If `fn`
+  ///            is a pointer to a data member, that member is copied
   template <std::invocable<const T&> F>
   decltype(auto) with_read_lock(F&& fn) const {
     touch();
     const snapshot<T> now = value_.read();
-    return std::invoke(std::forward<F>(fn), *now);
+    if constexpr (std::is_member_object_pointer_v<std::remove_cvref_t<F>>) {
+      return std::remove_cvref_t<std::invoke_result_t<F, const T&>>(std::invoke(fn, *now));
+    } else {
+      return std::invoke(std::forward<F>(fn), *now);
+    }
   }
 
   /// 0 at first; every write adds 1.

@@ -257,6 +257,27 @@ TEST_SUITE("variable") {
     CHECK(variable<int>(3).with_read_lock([](const int& n) { return n; }) == 3);
   }
 
+  TEST_CASE("with_read_lock: a member that is given as the function is copied") {
+    struct entry {
+      std::string host;
+      int port;
+    };
+    variable<entry> v({"before", 80});
+    auto&& host = v.with_read_lock(&entry::host);
+    v.update([](entry& e) { e.host = "after!"; });
+    CHECK(host == "before");
+    struct point {
+      int x, y;
+    };
+    const variable<point> small({3, 4});
+    static_assert(std::is_same_v<decltype(small.with_read_lock(&point::y)), int>);
+    CHECK(small.with_read_lock(&point::y) == 4);
+    // Of anything else the caller says what it gives.
+    static const int outside = 5;
+    const auto refers = [](const entry&) -> const int& { return outside; };
+    CHECK(&v.with_read_lock(refers) == &outside);
+  }
+
   TEST_CASE("read: does not wait for a writer that copies the value or replaces it") {
     variable<std::vector<int>> v({1});
     const auto held = v.read();
