@@ -197,6 +197,13 @@ struct claims_book {
     return &at->second->details()->claimants.find(mine.section.id())->second;
   }
 
+  // Null also if there is another one at its place, of which this has not been asked.
+  static claim_state* asked_for(section_claims& mine, const resource_ref& r,
+                                bool exclusive) noexcept {
+    claim_state* const c = find_claim(mine, r);
+    return c == nullptr || c->asked[exclusive] == 0 ? nullptr : c;
+  }
+
   static resource_list claimed_at_all(section_claims& mine, const resource_list& uses) noexcept {
     resource_list found;
     for (std::size_t i = 0; i != uses.size(); ++i) {
@@ -206,7 +213,7 @@ struct claims_book {
   }
 
   static void keep(section_claims& mine, const resource_ref& r, bool exclusive) noexcept {
-    claim_state* const c = find_claim(mine, r);
+    claim_state* const c = asked_for(mine, r, exclusive);
     if (c == nullptr) return;
     const resource_identity& at = *mine.resources.find(key(r))->second;
     c->asked[exclusive] = c->asked[exclusive] - 1;
@@ -216,7 +223,7 @@ struct claims_book {
   }
 
   static void withdraw(section_claims& mine, const resource_ref& r, bool exclusive) noexcept {
-    claim_state* const c = find_claim(mine, r);
+    claim_state* const c = asked_for(mine, r, exclusive);
     if (c == nullptr) return;
     c->asked[exclusive] = c->asked[exclusive] - 1;
     drop_unless_claimed(mine, key(r), *mine.resources.find(key(r))->second);

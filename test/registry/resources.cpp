@@ -262,6 +262,36 @@ TEST_SUITE("registry") {
     }
   }
 
+  TEST_CASE("resources: one made where another ended owes nothing to who still declares that") {
+    critical_section a(section_options{.max_waiters = 1, .on_full = when_full::wait_outside});
+    critical_section b;
+    std::optional<resource> v(std::in_place);
+    async_scope waits;
+    async_scope outside;
+    section_guard held = support::hold(a);
+    SUBCASE("and runs") {
+      waits.spawn(a.execute([] {}, {.uses = *v}));
+      v.emplace();  // at the same address, and another one
+      outside.spawn(a.execute([] {}, {.uses = *v, .exclusive_resource_access = shared}));
+      held.unlock();
+      sync_wait(waits.join());
+      sync_wait(outside.join());
+      CHECK(uses(b, *v, shared));
+      CHECK_FALSE(uses(b, *v, exclusively));
+    }
+    SUBCASE("and is refused") {
+      waits.spawn(a.execute([] {}));
+      outside.spawn(a.execute([] {}, {.uses = *v}));
+      v.emplace();
+      outside.spawn(a.execute([] {}, {.uses = *v, .exclusive_resource_access = shared}));
+      waits.spawn(a.close());
+      held.unlock();
+      sync_wait(waits.join());
+      CHECK_THROWS_AS(sync_wait(outside.join()), section_closed);
+      CHECK(uses(b, *v, exclusively));
+    }
+  }
+
   TEST_CASE("resources: nested sections on one resource are refused unless both share") {
     for (const bool outer : {exclusively, shared}) {
       for (const bool inner : {exclusively, shared}) {
