@@ -48,9 +48,10 @@ namespace turnstile {
 ///            handler live in memory of the associated allocator. With a lazy token (`deferred`,
 ///            `use_awaitable`) nothing happens until that is started, and `section` must live until
 ///            then.
-///            The executor's context must outlive the execution: let `run` return by itself, or
-///            close the section, before a context that was stopped is destroyed. A result that only
-///            has to be handed to the handler is freed with the context.
+///            The executor's context must outlive the execution: let `run` return by itself before
+///            it is destroyed, after a `restart` if it was stopped. To close the section is not
+///            enough: that is released before its last handlers are posted. A result that only has
+///            to be handed to the handler is freed with the context.
 ///            Inside co_await, g++ before 13 destroys the captures of a lambda twice: there, and
 ///            with `deferred`, name a body that is not trivially destructible and pass it as an
 ///            lvalue
