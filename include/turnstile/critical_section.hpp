@@ -207,7 +207,7 @@ class critical_section {
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<Body>();
     using tried = detail::tried_body<Body>;
-    using value = std::invoke_result_t<tried&>;
+    using value = detail::returned<tried>;
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
     static_assert(
         !std::is_rvalue_reference_v<value>,

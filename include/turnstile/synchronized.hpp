@@ -100,12 +100,14 @@ class synchronized {
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<on_value<Body>>();
-    return section_.try_execute(
-        [&]() -> decltype(auto) {
-          detail::tried_body<Body> own(body);
-          return std::invoke(own, value_);
-        },
-        where);
+    if constexpr (detail::require_callable<on_value<Body>>()) {
+      return section_.try_execute(
+          [&]() -> decltype(auto) {
+            detail::tried_body<Body> own(body);
+            return std::invoke(own, value_);
+          },
+          where);
+    }
   }
 
   template <class Body>
