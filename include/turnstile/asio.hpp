@@ -47,7 +47,7 @@ namespace turnstile {
 /// Lifetime   an rvalue body is moved, an lvalue copied, `std::ref` refers; it and the token's
 ///            handler live in memory of the associated allocator. With a lazy token (`deferred`,
 ///            `use_awaitable`) nothing happens until that is started, and `section` must live until
-///            then.
+///            then. What `deferred` gives is copied, with the body, if it is started as an lvalue.
 ///            The executor's context must outlive the execution: let `run` return by itself before
 ///            it is destroyed, after a `restart` if it was stopped. To close the section is not
 ///            enough: that is released before its last handlers are posted. A result that only has

@@ -245,6 +245,24 @@ TEST_SUITE("asio") {
     CHECK(runs == 1);
   }
 
+  TEST_CASE("deferred: what is started as an lvalue is copied, and may be started again") {
+    asio::io_context io;
+    critical_section cs;
+    std::stop_source stop;
+    told<int> t[3];
+    const auto body = [c = counted(4)]() mutable { return c.value++; };
+    auto later = async_execute(cs, body, {.stop = stop.get_token()}, asio::deferred);
+    later(asio::bind_executor(io, t[0].handler()));
+    std::as_const(later)(asio::bind_executor(io, t[1].handler()));
+    CHECK(cs.statistics().executions == 2);
+    stop.request_stop();
+    std::move(later)(asio::bind_executor(io, t[2].handler()));
+    io.run();
+    CHECK(t[0].value == 4);
+    CHECK(t[1].value == 4);
+    CHECK(t[2].how == "cancelled");
+  }
+
   TEST_CASE("as_tuple: errors are values") {
     critical_section cs;
     run([&]() -> asio::awaitable<void> {

@@ -230,6 +230,12 @@ struct start_asio_operation {
     if constexpr (submits<call>) o.submit_to(std::move(asked.on));
     if (std::exception_ptr refused = o.send(asked.withdrawn_by)) o.refuse(std::move(refused));
   }
+  // A lazy one that is started as an lvalue, and may be once more.
+  template <class Handler, class Body>
+    requires std::is_copy_constructible_v<Body>
+  void operator()(Handler&& handler, const asio_request& asked, const Body& body) const {
+    (*this)(std::forward<Handler>(handler), asio_request(asked), Body(body));
+  }
 
  private:
   // Without memory for the post this ends the program, as where there is an operation: the body has

@@ -51,6 +51,8 @@ void end_kept_tokens() noexcept;
 class kept_token {
  public:
   explicit kept_token(const std::stop_token* t) : pin_(t == nullptr ? nullptr : pin(*t)) {}
+  kept_token(const kept_token& other)
+      : pin_(other.pin_ == nullptr ? nullptr : pin(other.pin_->token)) {}
   kept_token(kept_token&& other) noexcept : pin_(std::exchange(other.pin_, nullptr)) {}
   kept_token& operator=(kept_token&&) = delete;
   ~kept_token() {

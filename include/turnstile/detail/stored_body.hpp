@@ -69,6 +69,11 @@ class stored_body {
   stored_body(stored_body&& other) noexcept(std::is_nothrow_move_constructible_v<Body>) {
     make(std::move(other.body_));
   }
+  stored_body(const stored_body& other)
+    requires std::is_copy_constructible_v<Body>
+  {
+    make(other.body_);
+  }
   stored_body& operator=(stored_body&&) = delete;
   TURNSTILE_INLINE ~stored_body() { std::destroy_at(std::addressof(body_)); }
 
