@@ -125,8 +125,9 @@ class registry {
   /// What was only tried cannot wait, so it is no step of a cycle, but counts as held afterwards.
   /// Several sections of one request are taken by age, bound ones last: that order is checked
   /// against code that nests them, not among such requests. Orders made under one common section,
-  /// whatever its name, exclude each other and are not reported. Orders that never met in time are:
-  /// that is what makes it a prediction.
+  /// whatever its name, exclude each other and are not reported. Nor are those of children of one
+  /// when_all or when_any under a section that their parent holds, which does not keep them apart.
+  /// Orders that never met in time are: that is what makes it a prediction.
   ///
   /// Threads    the hook is called on the thread that asks, once for each inversion, before the
   ///            request is made. What it throws is dropped

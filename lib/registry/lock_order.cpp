@@ -3,7 +3,9 @@
 // A graph of classes: an edge held -> wanted for each section held when another one is asked for.
 // Each edge keeps how it was seen: the path, and its gates, the other sections held then. A cycle
 // of edges seen in ways that share no gate could happen at the same time, in as many chains, and
-// would be a deadlock; two ways with a common gate exclude each other.
+// would be a deadlock; two ways with a common gate exclude each other. That is taken for
+// granted also where the gate is held by the parent of children of a when_all or when_any, whom it
+// does not keep apart: what they could do to each other below it is not predicted.
 //
 // Requests of several sections take theirs in one order for all, so they are in no cycle with one
 // another: one edge of a cycle at least has to be of another kind.

@@ -200,6 +200,22 @@ TEST_SUITE("registry") {
     CHECK(reports.empty());
   }
 
+  TEST_CASE("lock order: what the parent of children holds is their gate, as registry.hpp says") {
+    const checking on;
+    critical_section held_by_parent;
+    critical_section a{"a"};
+    critical_section b{"b"};
+    const sections one{a, b};
+    const sections other{b, a};
+    auto children = [&]() -> task<> {
+      co_await when_all(enter_from(one, 0), enter_from(other, 0));
+    };
+    sync_wait(held_by_parent.execute(children));
+    CHECK(reports.empty());
+    sync_wait(children());
+    CHECK(reports.size() == 1);
+  }
+
   TEST_CASE("lock order: a gate on one side only, or another of the same name, is none") {
     const checking on;
     critical_section gate{"gate"};
