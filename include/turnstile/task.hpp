@@ -45,10 +45,22 @@ class task_promise_base : public coroutine_promise {
       suspending now{h, static_cast<chain_promise*>(&p)};
       p.finish(now.is_known());
       now.begin_end();
+      if (!now.is_known()) return go_on_apart(p, now.is_in_own_await());
       const std::coroutine_handle<> next = p.who_goes_on();
       if (!next) return std::noop_coroutine();  // the frame may be gone
-      if (now.is_known()) now.begin();  // else whoever has resumed it goes on in what it was
+      now.begin();
       return p.go_to(h, next);
+    }
+
+    // Whoever has resumed it goes on afterwards in what it was, or as nobody where that is what it
+    // awaited: its own chain may be gone then. Who awaits it may be somebody else's coroutine,
+    // which puts no chain of its own in place.
+    TURNSTILE_COLD static std::coroutine_handle<> go_on_apart(task_promise_base& p,
+                                                              bool in_own_await) noexcept {
+      if (in_own_await) drop(std::exchange(here().chain, nullptr));
+      const chain_scope as{share(p.base())};
+      if (const std::coroutine_handle<> next = p.who_goes_on()) run_to_suspension(next);
+      return std::noop_coroutine();
     }
     void await_resume() const noexcept {}
   };

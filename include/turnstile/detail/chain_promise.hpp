@@ -44,12 +44,20 @@ class chain_promise {
 
   // While it is suspended.
   chain_frame* saved() const noexcept { return chain_; }
+  // What it started on.
+  chain_frame* base() const noexcept { return base_; }
 
   // The coroutine runs on this thread from here on.
   void enter() noexcept {
-    alone_ = here().chain == chain_ || (here().resumed == this && left_holds_here());
-    outer_ = std::exchange(chain_, nullptr);
-    if (!alone_) outer_ = std::exchange(here().chain, outer_);
+    chain_frame* const mine = std::exchange(chain_, nullptr);
+    if (here().chain == mine || (here().resumed == this && left_holds_here(mine))) {
+      alone_ = true;
+      outer_ = mine;
+    } else {
+      // What it awaited has ended without waiting: the thread has again what it was given back.
+      alone_ = alone_ && here().chain == outer_;
+      outer_ = std::exchange(here().chain, mine);
+    }
   }
 
   // It ends here; `known`: it was resumed by the library. What it still holds can be had from
@@ -68,7 +76,7 @@ class chain_promise {
   // resumed elsewhere: save, call the awaiter with the chain still in place, give the thread back.
   chain_frame* save() noexcept {
     chain_ = share(here().chain);
-    return std::exchange(outer_, nullptr);
+    return outer_;
   }
   static void give_back(chain_frame* outer) noexcept { drop(std::exchange(here().chain, outer)); }
   void did_not_suspend(chain_frame* outer) noexcept {
@@ -91,14 +99,14 @@ class chain_promise {
 
   // Another library's coroutine ran in its stead and left nothing but guards on top of its chain:
   // it has them now.
-  TURNSTILE_COLD bool left_holds_here() const noexcept {
+  TURNSTILE_COLD static bool left_holds_here(const chain_frame* mine) noexcept {
     const chain_frame* top = here().chain;
-    while (!belongs_to(top, chain_) && is_hold(top)) top = top->parent;
-    return belongs_to(top, chain_);
+    while (!belongs_to(top, mine) && is_hold(top)) top = top->parent;
+    return belongs_to(top, mine);
   }
 
   chain_frame* chain_ = nullptr;  // while suspended; owned share
-  chain_frame* outer_ = nullptr;  // while running: what the thread had
+  chain_frame* outer_ = nullptr;  // while running: what the thread had; else the address of that
   chain_frame* left_ = nullptr;   // after the end: guards not yet unlocked
   chain_frame* base_ = nullptr;   // what it started on; owned share
   bool alone_ = false;            // what the thread had is the coroutine's own chain

@@ -130,6 +130,8 @@ class suspending {
   }
 
   bool is_known() const noexcept { return is_known_; }
+  // What it waits for has resumed it while it was told to.
+  bool is_in_own_await() const noexcept { return before_ == in_await(from_); }
 
   void goes_on() noexcept { here().resumed = is_known_ ? from_.address() : before_; }
   void waits() noexcept { here().resumed = is_known_ ? nullptr : before_; }
