@@ -362,8 +362,11 @@ class critical_section {
   critical_section(const section_options& options, std::string_view container)
       : core_(options, container) {}
 
-  // True: the caller owns the section. Throws section_closed.
-  bool arrive_if_idle(detail::section_core::place& line, std::source_location where);
+  // True: the caller owns the section. Throws section_closed. `anywhere`: it may run no body, so
+  // that it need not be on the section's executor.
+  bool arrive_if_idle(detail::section_core::place& line, std::source_location where,
+                      bool anywhere = false);
+  std::optional<section_guard> own_if_idle(std::source_location where, bool anywhere);
 
   template <class F>
   void run_tried(detail::section_core::place line, std::source_location where, F&& f) noexcept {

@@ -19,7 +19,10 @@ namespace turnstile {
 /// after unlock the fiber resumes on the executor it came from. So that code must not rely on its
 /// thread: no `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device
 /// that was set before.
-/// Elsewhere, in a plain thread or a body, lock blocks the thread, and unlock serves what waits.
+/// Elsewhere lock blocks the thread. A plain thread's unlock runs no code of others: one
+/// std::scoped_lock of this and a std::mutex, and a std::condition_variable_any, are safe there,
+/// but not in a fiber. On an executor's thread, as in a body, unlock serves what waits, so bodies
+/// must not lock what is locked across it.
 ///
 /// Choose it for code that cannot be changed. Other code should use critical_section::execute.
 ///
@@ -47,7 +50,7 @@ class delegated_mutex {
   delegated_mutex& operator=(const delegated_mutex&) = delete;
 
   void lock();
-  /// Never waits. False for a section bound to an executor, unless it is called there.
+  /// Never waits. In a fiber false for a section bound to an executor, unless it runs there.
   bool try_lock();
   void unlock() noexcept;
 

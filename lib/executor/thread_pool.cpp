@@ -128,6 +128,7 @@ class pool_core {
   // By the process's end, of the shared pool, which is never destroyed: what others post from now
   // on is done by threads that nobody joins, however much that is.
   void end() noexcept {
+    before_blocking();  // what comes here by that is not late
     injector_.close();
     stop();
   }

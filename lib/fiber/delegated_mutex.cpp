@@ -1,10 +1,14 @@
 // delegated_mutex.cpp - who locks: a fiber, or a thread.
 
 #include <turnstile/delegated_mutex.hpp>
+#include <turnstile/detail/blocked_thread.hpp>
 #include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/delegated_hold.hpp>
-#include <turnstile/sync_wait.hpp>
+#include <turnstile/detail/hold.hpp>
+#include <turnstile/detail/lock_request.hpp>
+#include <turnstile/detail/trampoline.hpp>
 
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
@@ -55,6 +59,34 @@ class new_hold {
   delegated_hold* hold_;
 };
 
+// A thread's, which blocks until it has its guard.
+class blocking_lock : private detail::lock_request {
+ public:
+  blocking_lock(detail::section_core& section, const std::source_location& where)
+      : lock_request(section, detail::default_execution, where) {}
+
+  section_guard run() {
+    const detail::not_in_fiber this_is_a_threads;
+    hold_ = detail::make_hold(detail::here(), *section_, at_);  // before anything is asked for
+    hold_->came = detail::hold_frame::way::in_line;
+    wait();
+    waited();
+    if (refusal_ != nullptr) std::rethrow_exception(std::move(refusal_));
+    return detail::guard_access::own(*section_, *std::exchange(hold_, nullptr), detail::here());
+  }
+
+ private:
+  // As blocking_execution's. A guard is no body, so the section's executor has no part in it.
+  void wait() {
+    detail::trampoline before_it(true);
+    begin();
+    arrive();
+    block_for_turn(me_, &grant, true, false);
+  }
+
+  detail::blocked_thread me_;
+};
+
 bool holds(const fiber_core& f, const delegated_mutex& m) noexcept {
   const delegated_hold* h = f.innermost;
   while (h != nullptr && &h->mutex() != &m) h = h->outer();
@@ -73,8 +105,10 @@ void delegated_mutex::lock() {
     // Who holds others waits, if it has to, in an order that is looked at; what is only tried is
     // not.
     std::optional<section_guard> at_once;
-    if (!detail::may_hold_sections(detail::here().chain)) at_once = section_->try_lock(where_);
-    hold(at_once ? std::move(*at_once) : sync_wait(section_->lock({}, where_)));
+    if (!detail::may_hold_sections(detail::here().chain)) {
+      at_once = section_->own_if_idle(where_, true);
+    }
+    hold(at_once ? std::move(*at_once) : blocking_lock(section_->core_, where_).run());
     return;
   }
   new_hold hold(*f, *this, section_->core_, where_);
@@ -84,7 +118,8 @@ void delegated_mutex::lock() {
 
 bool delegated_mutex::try_lock() {
   if (fiber_core* const f = detail::fiber_core::own_code()) return try_lock_in(*f);
-  std::optional<section_guard> got = section_->try_lock(where_);
+  // As lock, also where bodies may not run: who tries several in turn would try for ever.
+  std::optional<section_guard> got = section_->own_if_idle(where_, true);
   if (!got) return false;
   hold(std::move(*got));
   return true;
@@ -118,6 +153,10 @@ void delegated_mutex::unlock() noexcept {
     misused("a delegated_mutex is unlocked by who has not locked it");
   }
   section_guard mine = std::move(held_);  // it is the next holder's once the section is free
+  // Bodies of others might ask for what the caller has locked besides, with a std::scoped_lock of
+  // both or in a condition_variable_any. Where an executor runs the caller, they are served here all
+  // the same: all of its threads may come to wait for this.
+  if (!detail::here().runs_on) detail::guard_access::unlock_to_others(mine);
 }
 
 void delegated_mutex::misused(std::string_view what) const noexcept {

@@ -14,9 +14,9 @@ using detail::section_core;
 
 }  // namespace
 
-bool critical_section::arrive_if_idle(detail::section_core::place& line,
-                                      std::source_location where) {
-  if (core_.bound_elsewhere()) {
+bool critical_section::arrive_if_idle(detail::section_core::place& line, std::source_location where,
+                                      bool anywhere) {
+  if (!anywhere && core_.bound_elsewhere()) {
     if (core_.is_closing()) refuse(core_, section_core::admission::closed);
     return false;
   }
@@ -42,10 +42,15 @@ bool critical_section::arrive_if_idle(detail::section_core::place& line,
 }
 
 std::optional<section_guard> critical_section::try_lock(std::source_location where) {
+  return own_if_idle(where, false);
+}
+
+std::optional<section_guard> critical_section::own_if_idle(std::source_location where,
+                                                           bool anywhere) {
   detail::hold_frame* const hold = detail::make_hold(detail::here(), core_, {{}, where});
   try {
     detail::section_core::place line;
-    if (arrive_if_idle(line, where)) {
+    if (arrive_if_idle(line, where, anywhere)) {
       detail::note_first(*hold, line);
       return detail::guard_access::own(core_, *hold, detail::here());
     }

@@ -37,6 +37,7 @@ class batch {
 
   // Nothing goes on within this call: who withdraws runs no code of users.
   void keep_off() noexcept { keeps_off_ = true; }
+  bool keeps_off() const noexcept { return keeps_off_; }
   // The same on a thread that is only told of something.
   void keep_off_executor() noexcept { keeps_off_ = is_off_ = true; }
   bool is_off() const noexcept { return is_off_; }
@@ -154,6 +155,7 @@ class batch {
     if (homeless_.empty()) return;
     // The thread's chain may be one of those just handed back, and none of it is theirs.
     const chain_scope nothing_held{nullptr};
+    const on_top of_the_caller(rests_on_held_);
     std::optional<while_bodies_run> may_block;
     if (here().hands_back != this) may_block.emplace(*this);  // it is when a drain ends by closing
     resume_after these;

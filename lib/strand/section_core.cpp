@@ -76,12 +76,13 @@ executor_ref section_core::who_serves(request& next, const batch& done) const no
 }
 
 // On top of somebody who holds a section, to the thread that is blocked for it. And on top of a
-// function that changes a variable, for a body may ask for that one, and so may a predicate.
+// function that changes a variable, for a body may ask for that one, and so may a predicate. To the
+// section's executor: a guard is given anywhere, and where that is refused, others follow.
 bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
   if (here().changes_a_variable()) [[unlikely]]
     return true;
-  return done.rests_on_held() && !bound() &&
-         suspended<request>::thread_behind(behind(r)) != nullptr;
+  if (bound()) return is_elsewhere();
+  return done.rests_on_held() && suspended<request>::thread_behind(behind(r)) != nullptr;
 }
 
 // Pinned if it is; else done with.
@@ -132,7 +133,7 @@ request* section_core::finish_and_next() noexcept {
 // The place of what has ended is still ours: what waits apart and may run now runs in it.
 request* section_core::next_after_body(batch& done) noexcept {
   if (has_aside_) [[unlikely]] {
-    if (bound_elsewhere() || here().changes_a_variable()) {
+    if (bound_elsewhere() || here().changes_a_variable() || done.keeps_off()) {
       if (ask_on_executor(done)) return nullptr;
     } else if (stand_in* const s = wake_aside(done)) {
       return s;
@@ -254,8 +255,9 @@ void section_core::serve_next() noexcept {
 }
 
 // To who waits for a guard, as serve does. That runs no body, so no time is kept, and is one to
-// hand back; for who is refused it there are others. False: nothing was done.
-bool section_core::hand_over(request& r) noexcept {
+// hand back; for who is refused it there are others, who are served elsewhere if it `keeps_off`.
+// False: nothing was done.
+bool section_core::hand_over(request& r, bool keeps_off) noexcept {
   if (!lock_request::is_one(r) || r.accepted_at != 0 || has_tail_) return false;
   if (!job_access::home(r) || here().stack != nullptr) return false;
   ring_.account(mine_);
@@ -264,6 +266,7 @@ bool section_core::hand_over(request& r) noexcept {
     batch::send_one(r, this_pace.look_seldom());  // this may be gone
   } else {
     batch done(rests_on_held());
+    if (keeps_off) done.keep_off();
     done.add(r);
     go_on(next_after_body(done), done);
   }
@@ -304,9 +307,7 @@ void section_core::leave_to_others(place p) noexcept {
   if (has_aside_) section_ring::begin(p, mine_);
   batch done;
   done.keep_off();
-  request* const next = has_aside_ ? next_after_body(done) : next_awaited();
-  if (next != nullptr) pass_to_executor(*next, done, queued::next);
-  done.deliver();
+  go_on(has_aside_ ? next_after_body(done) : next_awaited(), done);
 }
 
 section_core::published section_core::publish(request& r, place p, request* own) noexcept {
@@ -379,6 +380,17 @@ void section_core::release_hold() noexcept {
   if (!ring_.settle(mine_)) serve_next();
 }
 
+// What waits for a guard, as a thread does that is blocked for one, has it at once: all the threads
+// that could serve it may be blocked so.
+void section_core::release_to_others() noexcept {
+  batch done;
+  done.keep_off();
+  request* next = end_hold(true, done);
+  if (next != nullptr && hand_over(*next, true)) next = nullptr;  // this may be gone
+  if (next == nullptr) return done.deliver();
+  go_on(next, done);
+}
+
 void section_core::release_special_hold() noexcept {
   batch done(rests_on_held());
   go_on(end_hold(true, done), done);
@@ -409,7 +421,11 @@ void section_core::serve_on(request& r, batch& done) noexcept {
 
 // `r` may be null.
 void section_core::go_on(request* r, batch& done) noexcept {
-  if (r != nullptr) serve_on(*r, done);
+  if (r != nullptr && done.keeps_off()) {
+    pass_to_executor(*r, done, queued::next);
+  } else if (r != nullptr) {
+    serve_on(*r, done);
+  }
   done.deliver();
 }
 

@@ -70,19 +70,20 @@ section_request::line_entry section_request::wait_in_line(request* own, bool els
   return enter_line(own, elsewhere);
 }
 
-section_request::line_entry section_request::wait_for_turn(step to_start, bool body_may_wait) {
-  const bool elsewhere = section_->bound_elsewhere();
+section_request::line_entry section_request::wait_for_turn(step to_start, bool body_may_wait,
+                                                           bool elsewhere) {
   request* const own = elsewhere || must_hop() ? nullptr : this;
   await_turn(to_start, body_may_wait);
   return wait_in_line(own, elsewhere);
 }
 
-void section_request::block_for_turn(blocked_thread& me, step to_start, bool body_may_wait) {
+void section_request::block_for_turn(blocked_thread& me, step to_start, bool body_may_wait,
+                                     bool elsewhere) {
   const auto enter = [&] {
     const blocked_thread::in_line until_it_waits(me);
     trampoline before_it(true);
     block_here(me);
-    return wait_for_turn(to_start, body_may_wait);
+    return wait_for_turn(to_start, body_may_wait, elsewhere);
   };
   switch (enter()) {
     case line_entry::waits: break;

@@ -78,6 +78,7 @@ void ordered_graph::add(std::unique_ptr<ordered_body> added) {
   if (!now.skipped.empty()) {
     free_skipped(now);
   } else {
+    const on_top of_who_adds;
     start_ready(now, &ordered_body::begin);
   }
 }

@@ -113,10 +113,12 @@ class execution : protected section_request {
   }
 
   // After it arrived, with its waiter filled in.
-  line_entry wait_for_turn() { return section_request::wait_for_turn(&begin_body, may_wait); }
+  line_entry wait_for_turn() {
+    return section_request::wait_for_turn(&begin_body, may_wait, section_->bound_elsewhere());
+  }
   // The same of a thread, which blocks until it may go on.
   void block_for_turn(blocked_thread& me) {
-    section_request::block_for_turn(me, &begin_body, may_wait);
+    section_request::block_for_turn(me, &begin_body, may_wait, section_->bound_elsewhere());
   }
 
   // After run_if_idle, where that left nothing but a value.

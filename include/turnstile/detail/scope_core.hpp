@@ -31,6 +31,7 @@
 #include <turnstile/detail/branch.hpp>
 #include <turnstile/detail/for_once.hpp>
 #include <turnstile/detail/stoppable_wait.hpp>
+#include <turnstile/detail/thread_state.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/detail/wait_graph.hpp>
 #include <turnstile/errors.hpp>
@@ -203,8 +204,9 @@ class spawned : private branch_end, private job {
     if (on) {
       on.post(*this);  // this may be gone
     } else {
+      const on_top of_the_spawner;
       const not_in_fiber coroutines_run_here;
-      branch_.run();
+      branch_.run();  // this may be gone
     }
   }
 

@@ -293,6 +293,8 @@ class section_core : private job {
 
   void body_finished(request& r) noexcept;
   void release_hold() noexcept;
+  // The same, where others' bodies may not run before the caller goes on.
+  void release_to_others() noexcept;
   // By a guard that is inside of what the thread of `by` keeps.
   TURNSTILE_INLINE void release_kept(keeper& by, thread_state& t) noexcept {
     if (&by != t.keeps) [[unlikely]]
@@ -400,7 +402,7 @@ class section_core : private job {
   void serve_or_pass(request* r, batch& done, int most_bodies) noexcept;
   void serve_next() noexcept;
   void send_next(bool to_shared = false) noexcept;
-  bool hand_over(request& r) noexcept;
+  bool hand_over(request& r, bool keeps_off = false) noexcept;
   void release_special_hold() noexcept;
   void release_kept_elsewhere(keeper& by) noexcept;
   void leave_slowly(place p, bool on_held = rests_on_held()) noexcept;

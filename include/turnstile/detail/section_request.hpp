@@ -255,10 +255,10 @@ class section_request : protected request_extras, protected suspended<request> {
     }
     refuse_late();
   }
-  // After an execution arrived, with its waiter filled in.
-  line_entry wait_for_turn(step to_start, bool body_may_wait);
+  // After it arrived, with its waiter filled in. `elsewhere`: it may not start on this thread.
+  line_entry wait_for_turn(step to_start, bool body_may_wait, bool elsewhere);
   // The same of a thread, which blocks until it may go on.
-  void block_for_turn(blocked_thread& me, step to_start, bool body_may_wait);
+  void block_for_turn(blocked_thread& me, step to_start, bool body_may_wait, bool elsewhere);
   // By who has `s` pinned, as the last thing. True: the coroutine goes on here, with the error.
   // Otherwise this may be gone.
   bool was_withdrawn_meanwhile(stand_in& s) noexcept;

@@ -229,7 +229,10 @@ inline bool rests_on_held() noexcept {
 // What runs in this scope has chains of its own, on top of the calling one.
 class on_top {
  public:
-  on_top() noexcept : before_(std::exchange(here().below_holds, rests_on_held())) {}
+  on_top() noexcept : on_top(rests_on_held()) {}
+  // The same where that chain is put away already; `holds` is what it was asked then.
+  explicit on_top(bool holds) noexcept
+      : before_(std::exchange(here().below_holds, here().below_holds || holds)) {}
   ~on_top() { here().below_holds = before_; }
   on_top(const on_top&) = delete;
   on_top& operator=(const on_top&) = delete;
