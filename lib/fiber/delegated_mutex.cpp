@@ -154,8 +154,8 @@ void delegated_mutex::unlock() noexcept {
   }
   section_guard mine = std::move(held_);  // it is the next holder's once the section is free
   // Bodies of others might ask for what the caller has locked besides, with a std::scoped_lock of
-  // both or in a condition_variable_any. Where an executor runs the caller, they are served here all
-  // the same: all of its threads may come to wait for this.
+  // both or in a condition_variable_any. Where an executor runs the caller, they are served here
+  // all the same: all of its threads may come to wait for this.
   if (!detail::here().runs_on) detail::guard_access::unlock_to_others(mine);
 }
 
