@@ -468,7 +468,7 @@ rule("the place of what was posted is not counted as done",
      "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
      "if (request* const next = next_awaited()) pass_to_executor(*next, done);", ON_LANE)
 LOOK = """if (has_aside_) [[unlikely]] {
-    if (bound_elsewhere() || here().changes_a_variable()) {
+    if (bound_elsewhere() || here().changes_a_variable() || done.keeps_off()) {
       if (ask_on_executor(done)) return nullptr;
     } else if (stand_in* const s = wake_aside(done)) {
       return s;
