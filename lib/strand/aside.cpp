@@ -8,6 +8,7 @@
 // That body's request is not handed back before, so the pins of those that may not run can be given
 // up at once.
 
+#include "executor/or_shared.hpp"
 #include "strand/batch.hpp"
 #include "strand/gate.hpp"
 
@@ -132,6 +133,12 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
   return awake;
 }
 
+// Not where one of those is at home: nobody may run there, and others may go on.
+executor_ref section_core::who_asks(stand_in& s, const batch& done) const noexcept {
+  if (done.is_off() || !here().runs_on) return or_shared(executor());
+  return who_serves(s, done);
+}
+
 // A body has ended where the section's may not run, and neither may predicates. True: the section
 // was given away with the oldest of those that wait apart, and the place of what has ended with it.
 // Whoever withdraws that one gives it away with the next.
@@ -141,7 +148,7 @@ bool section_core::ask_on_executor(batch& done) noexcept {
     stand_in& s = *e.oldest_aside;
     if (s.pin()) {
       e.asks_there = true;
-      if (s.post(who_serves(s, done), queued::last)) return true;
+      if (s.post(who_asks(s, done), queued::last)) return true;
       e.asks_there = false;
       done.add_pinned(s);
     }

@@ -52,13 +52,10 @@ guarded<submitted_waiter*>& submitted_mark::place_of(const submitted_waiter* w) 
 }
 
 submission::submission(section_core& section, lane_ref on)
-    : job(&finish), point_waiter(&reached), section_(&section), lane_(std::move(on)) {}
+    : point_waiter(&reached), section_(&section), lane_(std::move(on)) {}
 
 submission::submission(submission&& other) noexcept
-    : job(&finish),
-      point_waiter(&reached),
-      section_(other.section_),
-      lane_(std::move(other.lane_)) {}
+    : point_waiter(&reached), section_(other.section_), lane_(std::move(other.lane_)) {}
 
 submission::~submission() = default;
 
@@ -151,14 +148,8 @@ void submission::reached(point_waiter& w) noexcept {
   auto& self = static_cast<submission&>(w);
   if (!self.holds_) return self.complete();
   self.holds_ = false;
-  self.home_of_request_.post(self);
-}
-
-// The section was held until now, and hands the request back.
-void submission::finish(job& j) noexcept {
-  auto& self = static_cast<submission&>(j);
   self.all_->note_loss(*self.end_);
-  self.section_->body_finished(*self.request_);
+  self.section_->finished_by_device(*self.request_);  // hands it back: self may be gone
 }
 
 void submission::complete() noexcept {

@@ -216,6 +216,20 @@ void section_core::go_on_with_device() noexcept {
   done.deliver();
 }
 
+// The same, by who is told that the work is complete. Those who wait apart are asked elsewhere.
+void section_core::finished_by_device(request& r) noexcept {
+  batch done;
+  done.keep_off_executor();
+  if (r.accepted_at != 0) [[unlikely]]
+    end_time();
+  count_execution();
+  done.add(r);
+  if (!has_aside_ || !ask_on_executor(done)) {
+    if (request* const next = finish_and_next()) pass_to_executor(*next, done);
+  }
+  done.deliver();
+}
+
 request* section_core::next_of_held() noexcept {
   const auto front = std::exchange(its_submissions().front, submissions::wait::nobody);
   return front == submissions::wait::nobody ? finish_and_next() : next_awaited();

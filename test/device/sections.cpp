@@ -77,6 +77,13 @@ void wait_running(support::loop& l, Predicate is_so) {
   }
 }
 
+// All of the work goes on there.
+void join_running(support::loop& l, async_scope& work) {
+  bool over = false;
+  const auto joins = support::await_in_foreign(work.join(), over);
+  wait_running(l, [&] { return over; });
+}
+
 // Who waits for the submission goes on because of `cause`, and not before.
 template <class Handle, class F>
 void check_told_by(Handle& handle, F cause) {
@@ -219,7 +226,7 @@ TEST_CASE(
   by_hand d;
   critical_section cs(on_host());
   ints done;
-  bool ran = false;
+  std::atomic<bool> ran{false};
   const auto asks = [&]() -> task<> {
     auto pred = [&] { return done.size() == 2; };
     auto body = [&] { ran = true; };
@@ -233,12 +240,13 @@ TEST_CASE(
   l.run();
   CHECK(d.lane.pending() == 1);
   d.lane.run();
-  l.run();
-  d.lane.run();
-  l.run();
+  // The predicate is asked on a pool, and what comes next begins there.
+  wait_running(l, [&] {
+    d.lane.run();
+    return ran.load();
+  });
   CHECK(done == ints{1, 2});
-  CHECK(ran);
-  sync_wait(scope.join());
+  join_running(l, scope);
 }
 
 TEST_CASE("no more executions than max_in_flight are submitted at once") {
@@ -278,6 +286,73 @@ TEST_CASE("released at completion, the next body sees what the one before left")
   l.run();
   CHECK(resumed == ints{0, 1, 2});
   sync_wait(scope.join());
+}
+
+TEST_CASE(
+    "released at completion, a section goes on though nobody runs where who asked is at home") {
+  support::loop idle;
+  support::loop l;
+  by_hand d;
+  critical_section cs(
+      {.name = "s", .place = device::host(), .hand_on = turnstile::release::completion});
+  ints done;
+  ints seen;
+  ints resumed;
+  async_scope of_idle({.executor = idle});
+  async_scope scope({.executor = l});
+  of_idle.spawn(run_noting(cs, d, done, 1, &resumed));
+  idle.run();
+  scope.spawn(run_host(cs, [&] { seen = done; }));
+  l.run();
+  CHECK(seen.empty());
+  d.lane.run();
+  l.run();
+  CHECK(seen == ints{1});
+  CHECK(cs.statistics().executions == 2);
+  CHECK_FALSE(cs.statistics().held);
+  CHECK(resumed.empty());
+  idle.run();
+  CHECK(resumed == ints{1});
+  sync_wait(of_idle.join());
+  sync_wait(scope.join());
+}
+
+TEST_CASE("with requests set aside, a section goes on though nobody runs where any is at home") {
+  support::loop idle;
+  support::loop l;
+  by_hand d;
+  critical_section cs(on_host());
+  ints done;
+  bool may_run = false;
+  const auto who_is_told = std::this_thread::get_id();
+  bool told = false;
+  std::atomic<bool> asked_by_told{false};
+  std::atomic<bool> ran{false};
+  bool resumed = false;
+  const auto waits = [&]() -> task<> {
+    auto pred = [&] {
+      if (told && std::this_thread::get_id() == who_is_told) asked_by_told = true;
+      return may_run;
+    };
+    auto body = [&] { ran = true; };
+    co_await cs.execute_when(pred, body);
+    resumed = idle.here();
+  };
+  async_scope of_idle({.executor = idle});
+  async_scope scope({.executor = l});
+  of_idle.spawn(waits());
+  of_idle.spawn(run_noting(cs, d, done, 1));
+  idle.run();
+  scope.spawn(run_host(cs, [&] { may_run = done == ints{1}; }));
+  l.run();
+  told = true;
+  d.lane.run();
+  wait_running(l, [&] { return ran.load(); });
+  CHECK_FALSE(asked_by_told);
+  CHECK_FALSE(resumed);
+  join_running(idle, of_idle);
+  CHECK(resumed);
+  join_running(l, scope);
 }
 
 TEST_CASE("what a body or its work throws reaches its own caller, when the work is complete") {

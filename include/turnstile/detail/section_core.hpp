@@ -271,6 +271,8 @@ class section_core : private job {
   // What its device was to do is lost. By anybody, once, while it cannot end.
   void lose() noexcept;
   void go_on_with_device() noexcept;
+  // The work of `r` is complete, for which its body has held the section until now.
+  void finished_by_device(request& r) noexcept;
 
   // Made when the first one is. Throws bad_alloc.
   stand_in_counts& stand_ins() const;
@@ -432,6 +434,7 @@ class section_core : private job {
   bool pass_awake(stand_in& s, executor_ref to, queued where) noexcept;
   stand_in* wake_aside(batch& done) noexcept;
   stand_in* wake_aside_here(batch& done) noexcept;
+  executor_ref who_asks(stand_in& s, const batch& done) const noexcept;
   bool ask_on_executor(batch& done) noexcept;
   bool ask_on_executor_again(batch& done) noexcept;
   bool asks_there() const noexcept;

@@ -10,7 +10,8 @@
 //           executor that its request belongs to: what is handed back is posted here, and sent home
 //           from here.
 //           If the section is not to be handed on before that, it is held by the body meanwhile, as
-//           by one that returned an awaitable.
+//           by one that returned an awaitable; whoever notices the end passes it on, so it does not
+//           wait for the requester's executor.
 //           Who only waits until it is submitted is in a list of the mark's, and may be taken back
 //           from there.
 //
@@ -80,7 +81,7 @@ class submitted_mark {
   guarded<submitted_waiter*> first_{nullptr};  // in the order in which they came
 };
 
-class submission : private job, private point_waiter {
+class submission : private point_waiter {
  public:
   // `on` may be null: the section's own stream.
   submission(section_core& section, lane_ref on);
@@ -126,7 +127,6 @@ class submission : private job, private point_waiter {
   void complete() noexcept;
   void go_home() noexcept;
   static void reached(point_waiter& w) noexcept;
-  static void finish(job& j) noexcept;
 
   section_core* section_;
   counted_ref<submissions> all_;
