@@ -43,12 +43,13 @@ class task_promise_base : public coroutine_promise {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
       task_promise_base& p = h.promise();
       suspending now{h, static_cast<chain_promise*>(&p)};
-      p.finish(now.is_known());
+      const bool leaves_own = p.finish(now.is_known(), now.is_in_own_await());
       now.begin_end();
-      if (!now.is_known()) return go_on_apart(p, now.is_in_own_await());
+      if (leaves_own) [[unlikely]]
+        return go_on_apart(p, now.is_in_own_await());
       const std::coroutine_handle<> next = p.who_goes_on();
       if (!next) return std::noop_coroutine();  // the frame may be gone
-      now.begin();
+      if (now.is_known()) now.begin();  // else whoever has resumed it goes on in what it was
       return p.go_to(h, next);
     }
 

@@ -61,14 +61,17 @@ class chain_promise {
   }
 
   // It ends here; `known`: it was resumed by the library. What it still holds can be had from
-  // take_left.
-  void finish(bool known = true) noexcept {
+  // take_left. True: the thread is left with its own chain, which ends before whoever has resumed
+  // it goes on, or is another one's as well.
+  bool finish(bool known = true, bool in_own_await = false) noexcept {
+    const bool leaves_own = !known && alone_ && (in_own_await || outer_ != base_);
     chain_frame* const mine = std::exchange(here().chain, left_to_others(known));
     if (mine == base_) [[likely]] {
       drop(mine);
     } else {
       left_ = cut_holds(mine, base_);
     }
+    return leaves_own;
   }
   chain_frame* take_left() noexcept { return std::exchange(left_, nullptr); }
 
