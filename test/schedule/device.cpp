@@ -370,6 +370,33 @@ TEST_SUITE("device") {
         {.most = {1, 1}});
   }
 
+  // Whoever is told gives the section to the shared pool, with the one that is to be asked.
+  TEST_CASE("device: work is complete while one waits apart, and goes or may run then") {
+    holds(
+        [] {
+          const shared_pool pool;
+          gpu g;
+          counted n;
+          client a;
+          client b;
+          client c;
+          std::stop_source stop;
+          const auto is_done = [&n] { return n.done == 1; };
+          b.begin(n.cs.execute_when(is_done, n.looks(), {.stop = stop.get_token()}));
+          a.begin(n.cs.execute(n.submits(), {.on = &g.s}));
+          const bool may_go = any_of(2) == 1;
+          ending how = ending::none;
+          together({[&] {
+                      if (may_go) stop.request_stop();
+                    },
+                    [&] { g.lane->work(1); }, [&] { how = b.end(); }});
+          require(how == ending::ran || (may_go && how == ending::cancelled), "ended otherwise");
+          require(a.end() == ending::ran, "not complete");
+          require(c.run(n.cs.execute(n.looks())) == ending::ran, "not left");
+        },
+        {.most = {1, 0}});
+  }
+
   TEST_CASE("device: a wait until it is submitted ends so or by a stop, and then begins anew") {
     holds(
         [] {

@@ -1196,6 +1196,12 @@ rule("a host execution does not wait", "if (s == nullptr || !s->can_follow(*tail
      "if (s != nullptr && !s->can_follow(*tail)) return wait::tail;")
 rule("there is always room", "return has_room() ? wait::nobody : wait::room;",
      "return wait::nobody;")
+HELD = ("device: work is complete*", "device: a section that is handed on*")
+rule("work is complete for which the section was held, and its place is not counted as done",
+     "if (request* const next = finish_and_next()) pass_to_executor(*next, done);",
+     "if (request* const next = next_awaited()) pass_to_executor(*next, done);", HELD)
+rule("work is complete for which the section was held, and those set aside are forgotten",
+     "!has_aside_ || !ask_on_executor(done)", "true", HELD)
 
 rule = rules_of("include/turnstile/detail/execution.hpp", ("device: who asks hears*",))
 rule("who finds the section idle does not ask whether its device is lost",
