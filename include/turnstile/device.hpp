@@ -72,7 +72,7 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// resumes when they are done. Nothing else calls the driver at the end of a process. Work launched
 /// through `stream::native_handle` outside a section's body is waited for if the stream still
 /// exists, or was given something after it; work of an adopted stream, if that still exists, or if
-/// somebody awaits it.
+/// somebody awaits it. Called again, or on two threads at once, it waits for what is left.
 ///
 /// Threads    from any thread; blocks it
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);

@@ -1029,6 +1029,27 @@ TEST_SUITE("device") {
     CHECK(e.ready());
   }
 
+  TEST_CASE("gpu: shut_down_devices called again waits for what is left") {
+    const gpus g;
+    stream s(device::cuda(0));
+    int ran = 0;
+    s.enqueue([&ran] { ++ran; });
+    const std::vector<std::string> busy{"cuda:0 stream #1"};
+    CHECK(shut_down_devices(0s) == busy);
+    CHECK(shut_down_devices(0s) == busy);
+    CHECK(ran == 0);
+    fake::go_by_itself(true);
+    std::vector<std::string> left[2];
+    std::thread also([&] { left[1] = shut_down_devices(30s); });
+    left[0] = shut_down_devices(30s);
+    CHECK(ran == 1);
+    also.join();
+    CHECK(left[0].empty());
+    CHECK(left[1].empty());
+    CHECK(s.native_handle() == nullptr);
+    until([] { return fake::living() == fake::alive{}; });
+  }
+
   // Of three events the stream's end takes one. The first of the others is being destroyed when a
   // body takes the second one, and all are destroyed before it records.
   TEST_CASE("gpu: who is about to record at the end keeps its event") {

@@ -49,6 +49,7 @@ struct session {
   mutex lock;
   std::map<int, availability> found;
   std::map<int, gpu_device*> devices;  // in use, which last for good
+  std::vector<gpu_device*> ended;      // whose use has ended, and some of whose streams had not
   std::vector<std::unique_ptr<gpu_device>> kept;
   bool is_over = false;
 };
@@ -211,16 +212,22 @@ void refuse_after_shutdown() {
   if (all.is_over) throw_shut_down();
 }
 
-// No more streams; those that there are.
+// No more streams. All whose use has to end yet, also those that earlier calls have waited for.
 std::vector<gpu_device*> end_session() {
   session& all = the_session();
   const std::lock_guard locked(all.lock);
   all.is_over = true;
   all.found.clear();
-  std::vector<gpu_device*> ended;
-  for (const auto& [index, d] : all.devices) ended.push_back(d);
+  for (const auto& [index, d] : all.devices) all.ended.push_back(d);
   all.devices.clear();
-  return ended;
+  return all.ended;
+}
+
+// Nothing is left of it to wait for; another call may have found that, too.
+void forget_ended(const gpu_device* d) {
+  session& all = the_session();
+  const std::lock_guard locked(all.lock);
+  std::erase(all.ended, d);
 }
 
 bool is_watched(const std::shared_ptr<gpu_stream>& s) noexcept { return s->is_watched(); }
@@ -230,7 +237,7 @@ bool is_watched(const std::shared_ptr<gpu_stream>& s) noexcept { return s->is_wa
 void use_gpu_api(const gpu_api* api) noexcept {
   session& all = the_session();
   const std::lock_guard locked(all.lock);
-  if (!all.devices.empty()) return;
+  if (!all.devices.empty() || !all.ended.empty()) return;
   table.store(api, release);
   all.found.clear();
   all.is_over = false;
@@ -293,15 +300,20 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   using namespace detail;
   const auto until = later(steady_clock::now(), within);
   const std::vector<gpu_device*> devices = end_session();
-  std::vector<std::shared_ptr<gpu_stream>> streams;
-  for (gpu_device* const d : devices) {
-    for (auto& s : d->retire()) streams.push_back(std::move(s));
+  std::vector<std::vector<std::shared_ptr<gpu_stream>>> streams;  // of each
+  for (gpu_device* const d : devices) streams.push_back(d->retire());
+  for (const auto& each : streams) {
+    for (const auto& s : each) s->close(gpu_stream::pending::everything);
   }
-  for (const auto& s : streams) s->close(gpu_stream::pending::everything);
-  engine::the().drain([&] { return std::ranges::none_of(streams, &is_watched); }, until);
+  const auto are_done = [](const auto& each) { return std::ranges::none_of(each, &is_watched); };
+  engine::the().drain([&] { return std::ranges::all_of(streams, are_done); }, until);
   std::vector<std::string> busy;
-  for (const auto& s : streams) {
-    if (!s->finish()) busy.push_back(s->name());
+  for (std::size_t i = 0; i != devices.size(); ++i) {
+    const std::size_t before = busy.size();
+    for (const auto& s : streams[i]) {
+      if (!s->finish()) busy.push_back(s->name());
+    }
+    if (busy.size() == before) forget_ended(devices[i]);
   }
   for (gpu_device* const d : devices) d->destroy_events(until);
   return busy;
