@@ -133,10 +133,10 @@ stand_in* section_core::wake_aside(batch& done) noexcept {
   return awake;
 }
 
-// Not where one of those is at home: nobody may run there, and others may go on.
+// Who is off knows of nobody here. Not where one of those is at home: nobody may run there, and
+// others may go on.
 executor_ref section_core::who_asks(stand_in& s, const batch& done) const noexcept {
-  if (done.is_off() || !here().runs_on) return or_shared(executor());
-  return who_serves(s, done);
+  return done.is_off() ? or_shared(executor()) : who_serves(s, done);
 }
 
 // A body has ended where the section's may not run, and neither may predicates. True: the section

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <doctest/doctest.h>
 #include <latch>
 #include <mutex>
@@ -346,6 +347,117 @@ TEST_SUITE("fiber") {
     same.unlock();
     other.join();
     CHECK(cs.statistics().executions == 3);
+  }
+
+  TEST_CASE("delegated_mutex: a plain thread's unlock runs no code of others") {
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    const auto me = std::this_thread::get_id();
+    std::atomic<int> here{0};
+    std::atomic<int> over{0};
+    const auto note = [&] {
+      if (std::this_thread::get_id() == me) ++here;
+      ++over;
+    };
+    async_scope scope;
+    const auto waits = [&]() -> task<> {
+      co_await cs.execute(note);
+      note();
+    };
+    const auto asks = [&]() -> task<> {
+      auto pred = [&] {
+        if (std::this_thread::get_id() == me) ++here;
+        return over >= 2;
+      };
+      co_await cs.execute_when(pred, note);
+    };
+    bool is_aside = false;
+    SUBCASE("bodies, and a coroutine without an executor") {}
+    SUBCASE("and predicates") { is_aside = true; }
+    if (is_aside) {
+      scope.spawn(asks());
+      here = 0;  // it was asked where it was made
+    }
+    m.lock();
+    cs.post(note);
+    scope.spawn(waits());
+    m.unlock();
+    sync_wait(scope.join());
+    CHECK(here == 0);
+    CHECK(over == (is_aside ? 4 : 3));
+  }
+
+  TEST_CASE("delegated_mutex: one std::scoped_lock with a std::mutex that bodies lock as well") {
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    std::mutex other;
+    int n = 0;
+    const auto both = [&] {
+      const std::lock_guard lock(other);
+      ++n;
+    };
+    for (int i = 0; i != 100; ++i) {
+      const std::scoped_lock lock(m, other);
+      cs.post(both);
+    }
+    sync_wait(cs.close());
+    CHECK(n == 100);
+  }
+
+  TEST_CASE("delegated_mutex: a std::condition_variable_any waits with it") {
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    std::condition_variable_any changed;
+    int n = 0;
+    const auto set = [&] {
+      ++n;
+      changed.notify_all();
+    };
+    for (int i = 0; i != 100; ++i) {
+      std::unique_lock lock(m);
+      cs.post(set);
+      changed.wait(lock, [&] { return n == i + 1; });
+    }
+    CHECK(n == 100);
+  }
+
+  TEST_CASE("delegated_mutex: several of bound sections are locked together by a plain thread") {
+    manual_executor home;
+    critical_section a{{.name = "a", .executor = home}};
+    critical_section b{{.name = "b", .executor = home}};
+    delegated_mutex ma{a};
+    delegated_mutex mb{b};
+    {
+      const std::scoped_lock both(ma, mb);
+      CHECK(a.statistics().held);
+      CHECK(b.statistics().held);
+    }
+    CHECK_FALSE(a.statistics().held);
+    CHECK_FALSE(b.statistics().held);
+  }
+
+  TEST_CASE("delegated_mutex: a stop around a plain thread ends its wait") {
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    section_guard busy = support::hold(cs);
+    async_scope scope;
+    bool cancelled = false;
+    std::thread blocked([&] {
+      const auto locks = [&]() -> task<> {
+        try {
+          m.lock();
+        } catch (const operation_cancelled&) {
+          cancelled = true;
+        }
+        co_return;
+      };
+      sync_wait(timeout(locks(), 1ms));
+    });
+    blocked.join();
+    CHECK(cancelled);
+    busy.unlock();
+    CHECK(m.try_lock());
+    m.unlock();
   }
 
   TEST_CASE("delegated_mutex: threads, fibers and coroutines") {

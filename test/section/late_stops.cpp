@@ -8,6 +8,7 @@
 #include <turnstile/turnstile.hpp>
 
 #include <chrono>
+#include <coroutine>
 #include <doctest/doctest.h>
 #include <functional>
 #include <list>
@@ -49,9 +50,54 @@ class client {
   manual_executor* home_;
 };
 
+// Calls `between` after it has arrived, and before its coroutine waits.
+template <class Awaiter, class F>
+struct called_between {
+  Awaiter awaiter;
+  F between;
+
+  bool await_ready() {
+    const bool ready = awaiter.await_ready();
+    between();
+    return ready;
+  }
+  template <class P>
+  auto await_suspend(std::coroutine_handle<P> h) {
+    return awaiter.await_suspend(h);
+  }
+  auto await_resume() { return awaiter.await_resume(); }
+};
+
 }  // namespace
 
 TEST_SUITE("section") {
+  TEST_CASE("late stops: a guard of a bound section is refused, and others run where they belong") {
+    manual_executor home;
+    critical_section cs{{.executor = home}};
+    registry::keep_times(cs, true);          // so that it does not go on at once
+    async_scope scope{{.fail_fast = true}};  // which its work can tell
+    int ran = 0;
+    std::string how;
+    const auto locks = [&]() -> task<> {
+      const auto between = [&] {
+        scope.request_stop();
+        cs.post([&] { ++ran; });
+      };
+      try {
+        const auto guard = co_await called_between{cs.lock(), between};
+        how = "ran";
+      } catch (const operation_cancelled&) {
+        how = "cancelled";
+      }
+    };
+    scope.spawn(locks());
+    CHECK(ran == 0);
+    home.run();
+    sync_wait(scope.join());
+    CHECK(how == "cancelled");
+    CHECK(ran == 1);
+  }
+
   TEST_CASE("late stops: between two sections") {
     manual_clock clock;
     manual_executor home;

@@ -65,6 +65,43 @@ TEST_CASE("a thread inside a section leaves another one to who waits for both") 
   }
 }
 
+TEST_CASE("work that is begun inside a section leaves another one to who waits for both") {
+  enum class begun { spawned, added, resumed } how = begun::spawned;
+  SUBCASE("spawned") {}
+  SUBCASE("added to an ordered_scope") { how = begun::added; }
+  SUBCASE("resumed within an unlock") { how = begun::resumed; }
+  for (int round = 0; round != rounds; ++round) {
+    two_sections s;
+    std::jthread other;
+    async_scope scope;
+    ordered_scope ordered;
+    variable<int> v{0};
+    const auto enters = [&]() -> task<> {
+      auto body = [&] { other = s.wants_both(); };
+      co_await s.inner.execute(body);
+    };
+    critical_section third;
+    const auto waits_first = [&]() -> task<> {
+      co_await third.execute(nothing);
+      co_await enters();
+    };
+    std::optional<section_guard> outer = s.outer.try_lock();
+    if (how == begun::spawned) scope.spawn(enters());
+    if (how == begun::added) ordered.add(writes(v), enters);
+    if (how == begun::resumed) {
+      std::optional<section_guard> first = third.try_lock();
+      scope.spawn(waits_first());
+      first->unlock();
+    }
+    CHECK(s.had_both == 0);
+    outer->unlock();
+    sync_wait(scope.join());
+    sync_wait(ordered.join());
+    other.join();
+    CHECK(s.had_both == 1);
+  }
+}
+
 TEST_CASE("the same of a coroutine whose body waits") {
   for (int round = 0; round != rounds; ++round) {
     thread_pool pool(1);
