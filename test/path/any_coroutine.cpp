@@ -192,6 +192,55 @@ foreign note_home(critical_section& cs, const loop& home, std::vector<bool>& at_
   at_home.push_back(home.here());
 }
 
+// Waits on its executor, and then awaits what does not wait, with a guard that it did not have
+// then, or without one that it had.
+task<> nothing() { co_return; }
+task<section_guard> lock_and_go_on(critical_section& cs) {
+  co_await yield();
+  section_guard g = co_await cs.lock();
+  co_await nothing();
+  co_return g;
+}
+task<> unlock_and_go_on(critical_section& cs) {
+  section_guard g = co_await cs.lock();
+  co_await yield();
+  g.unlock();
+  co_await nothing();
+}
+
+// Resumes its coroutine within its own code, and goes on.
+struct in_place {
+  critical_section* then_tried = nullptr;
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) const {
+    critical_section* const cs = then_tried;
+    h.resume();  // this may be gone
+    if (cs != nullptr) cs->try_execute([] {});
+  }
+  void await_resume() const noexcept {}
+};
+
+// Below what has ended nothing can be stopped any more.
+template <class A>
+foreign ask_after(A a, bool& may_stop) {
+  co_await yield();
+  co_await std::move(a);
+  const std::stop_token token = co_await current_stop_token();
+  may_stop = token.stop_possible();
+}
+
+foreign ask_for_outer_after(critical_section& outer, critical_section& inner, bool& refused) {
+  co_await yield();
+  const section_guard mine = co_await outer.lock();
+  const section_guard got = co_await lock_and_go_on(inner);
+  try {
+    co_await outer.execute([] {});
+  } catch (const reentry_error&) {
+    refused = true;
+  }
+}
+
 steps counted(critical_section& cs, int n) {
   for (int i = 0; i != n; ++i) {
     co_yield co_await cs.execute([i] { return i; });
@@ -546,6 +595,47 @@ TEST_SUITE("path") {
     g.open();
     CHECK(over);
     CHECK(entered);
+  }
+
+  TEST_CASE("any coroutine: what a task that ends leaves it is its own chain") {
+    loop home;
+    critical_section cs;
+    bool may_stop = true;
+    const auto check = [&](auto a) {
+      std::optional<foreign> asks;
+      support::run_on(home, [&] { asks.emplace(ask_after(std::move(a), may_stop)); });
+      home.run();
+      REQUIRE(asks->done());
+      CHECK_FALSE(may_stop);
+    };
+    SUBCASE("with a guard taken below") { check(timeout(lock_and_go_on(cs), 1h)); }
+    SUBCASE("with one let go below") { check(timeout(unlock_and_go_on(cs), 1h)); }
+    SUBCASE("the same of a when_any") { check(when_any(unlock_and_go_on(cs))); }
+    SUBCASE("resumed by what it awaited") { check(timeout(in_place(), 1h)); }
+    SUBCASE("the same of a when_any, which goes on") { check(when_any(in_place{&cs})); }
+  }
+
+  TEST_CASE("any coroutine: holds what it held when a task has ended that kept a guard") {
+    loop home;
+    critical_section outer;
+    critical_section inner;
+    bool refused = false;
+    std::optional<foreign> asks;
+    support::run_on(home, [&] { asks.emplace(ask_for_outer_after(outer, inner, refused)); });
+    home.run();
+    REQUIRE(asks->done());
+    CHECK(refused);
+  }
+
+  TEST_CASE("any coroutine: what a task awaits may use a section after it has resumed it") {
+    critical_section cs;
+    async_scope scope;
+    const auto limited = [&]() -> task<> { co_await timeout(in_place{&cs}, 1h); };
+    const auto plain = [&]() -> task<> { co_await in_place{&cs}; };
+    scope.spawn(limited());
+    scope.spawn(plain());
+    sync_wait(scope.join());
+    CHECK(cs.statistics().executions == 2);
   }
 
   TEST_CASE("any coroutine: locking again and again does not grow the stack") {
