@@ -201,6 +201,13 @@ task<section_guard> lock_and_go_on(critical_section& cs) {
   co_await nothing();
   co_return g;
 }
+task<section_guard> lock_both_and_go_on(critical_section& kept, critical_section& then) {
+  section_guard g = co_await kept.lock();
+  co_await yield();
+  const section_guard second = co_await then.lock();
+  co_await nothing();
+  co_return g;
+}
 task<> unlock_and_go_on(critical_section& cs) {
   section_guard g = co_await cs.lock();
   co_await yield();
@@ -230,10 +237,11 @@ foreign ask_after(A a, bool& may_stop) {
   may_stop = token.stop_possible();
 }
 
-foreign ask_for_outer_after(critical_section& outer, critical_section& inner, bool& refused) {
+foreign ask_for_outer_after(critical_section& outer, critical_section& inner,
+                            critical_section& other, bool& refused) {
   co_await yield();
   const section_guard mine = co_await outer.lock();
-  const section_guard got = co_await lock_and_go_on(inner);
+  const section_guard got = co_await lock_both_and_go_on(inner, other);
   try {
     co_await outer.execute([] {});
   } catch (const reentry_error&) {
@@ -619,9 +627,10 @@ TEST_SUITE("path") {
     loop home;
     critical_section outer;
     critical_section inner;
+    critical_section other;
     bool refused = false;
     std::optional<foreign> asks;
-    support::run_on(home, [&] { asks.emplace(ask_for_outer_after(outer, inner, refused)); });
+    support::run_on(home, [&] { asks.emplace(ask_for_outer_after(outer, inner, other, refused)); });
     home.run();
     REQUIRE(asks->done());
     CHECK(refused);
