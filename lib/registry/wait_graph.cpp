@@ -301,6 +301,18 @@ void tell(wait& w, chain_frame* by) noexcept {
   }
 }
 
+// Still: what outlives a when_any or a timeout keeps the mask that it had there.
+bool is_below_alternative(const chain_frame* top) noexcept {
+  if (!need_not_end(top)) return false;
+  for (const chain_frame* f = top; f != nullptr; f = f->parent) {
+    const bool is_stop =
+        f->section == nullptr &&
+        (is_hold(f) ? static_cast<const hold_frame*>(f)->scope == nullptr : !is_member(f));
+    if (is_stop && !gone(*f)) return true;
+  }
+  return false;
+}
+
 // Gives the share of the chain that the table had.
 [[nodiscard]] chain_frame* take_back(wait& w) noexcept {
   if (std::exchange(w.where, told::not_at_all) == told::in_table) {
@@ -315,7 +327,7 @@ void tell(wait& w, chain_frame* by) noexcept {
 
 void begin_wait(wait& w, chain_frame* by) {
   while (by != nullptr && gone(*by)) by = by->parent;
-  if (by == nullptr || need_not_end(by)) return;
+  if (by == nullptr || is_below_alternative(by)) return;
   if (w.where == told::not_at_all && told_without_search(w, by)) return;
   const no_search other;
   if (w.where == told::not_at_all) tell(w, by);

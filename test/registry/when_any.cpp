@@ -3,11 +3,14 @@
 
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
+#include "support/hold.hpp"
 #include "support/loop.hpp"
 
 #include <turnstile/turnstile.hpp>
 
 #include <doctest/doctest.h>
+#include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -212,6 +215,50 @@ TEST_SUITE("registry") {
     std::get<0>(got.value).wait();
     CHECK(joined);
     sync_wait(work.join());
+  }
+
+  TEST_CASE("when_any: the waits of a foreign coroutine that outlives it count again") {
+    critical_section a{"a"};
+    critical_section b{"b"};
+    critical_section door;
+    loop home;
+    gate at_a;
+    section_guard key = support::hold(door);
+    std::string refused;
+    std::optional<foreign> outlives;
+    const auto holds_a = [&]() -> foreign {
+      const section_guard guard = co_await a.lock();
+      try {
+        co_await door.execute([] {});  // until the when_any has ended
+      } catch (const operation_cancelled&) {
+      }
+      try {
+        co_await yield();
+        co_await door.execute([] {});
+        co_await b.execute([] {});
+      } catch (const deadlock_error& e) {
+        refused = e.what();
+      }
+    };
+    const auto child = [&]() -> task<> {
+      outlives.emplace(holds_a());
+      co_return;
+    };
+    const auto parent = [&]() -> task<> { co_await when_any(child()); };
+    int n = 0;
+    std::optional<foreign> all;
+    std::optional<foreign> other;
+    support::run_on(home, [&] { all.emplace(run(parent())); });
+    REQUIRE(all->done());
+    CHECK(door.statistics().waiters == 1);
+    support::run_on(home, [&] { other.emplace(run(hold_then_enter(b, at_a, a, n))); });
+    at_a.open();  // and waits for a
+    key.unlock();
+    home.run();
+    REQUIRE(outlives->done());
+    CHECK(refused.find("b") != std::string::npos);
+    REQUIRE(other->done());
+    CHECK(n == 1);
   }
 
   TEST_CASE(
