@@ -106,7 +106,7 @@ class stream {
   /// blocks a thread that gives more than about 1000 of those ahead.
   void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
 
-  /// This place in the order.
+  /// This place in the order. When it throws, what was given before may not be done.
   event record() { return event(lane_->record()); }
 
   /// What is given from now on does not begin before `e` is reached. No thread waits for that.
@@ -117,7 +117,9 @@ class stream {
     if (e.point_) lane_->wait(*e.point_);
   }
 
-  /// co_await: waits for everything given until then. See `event`; allocates nothing.
+  /// co_await: waits for everything given until then. See `event`; allocates nothing. An error
+  /// comes when all of that is done, also if the wait itself cannot be asked for; only a GPU's
+  /// stream that is being captured refuses it at once, and the host device if there is no memory.
   auto completion() noexcept { return detail::completion_awaiter(lane_); }
 
  private:

@@ -1050,6 +1050,85 @@ TEST_SUITE("device") {
     until([] { return fake::living() == fake::alive{}; });
   }
 
+  TEST_CASE("gpu: awaiting a stream fails only when what was given is done") {
+    const gpus g;
+    loop l;
+    stream s(device::cuda(0));
+    fake::launch(s.native_handle(), [] {});
+    std::string expected;
+    SUBCASE("no place can be recorded at first") {
+      fake::fail(fake::call::event_record, 1, 400);
+      expected = "cudaEventRecord failed";
+    }
+    SUBCASE("nor at the second try") {
+      for (int k = 1; k != 3; ++k) fake::fail(fake::call::event_record, k, 400);
+      expected = "cudaEventRecord failed";
+    }
+    SUBCASE("there is no event for it") {
+      for (int k = 1; k != 3; ++k) fake::fail(fake::call::event_create, k, 2);
+      expected = "cudaEventCreateWithFlags failed";
+    }
+    SUBCASE("its device cannot be made current") {
+      for (int k = 1; k != 3; ++k) fake::fail(fake::call::set_device, k, 2);
+      expected = "cudaSetDevice failed";
+    }
+    SUBCASE("whether it is being captured is not known") {
+      fake::fail(fake::call::stream_is_capturing, 1, 2);
+      expected = "cudaStreamIsCapturing failed";
+    }
+    SUBCASE("all has been shut down in between") {
+      CHECK_FALSE(shut_down_devices(0s).empty());
+      expected = "shut_down_devices was called";
+    }
+    std::string text = "nothing";
+    async_scope scope{{.executor = l}};
+    scope.spawn(note_error(s.completion(), text));
+    l.run();
+    CHECK(text == "nothing");
+    see_all_done();
+    until([&] {
+      l.run();
+      return text != "nothing";
+    });
+    CHECK(text.find(expected) != std::string::npos);
+    CHECK(fake::table().peek_at_last_error() == 0);
+  }
+
+  TEST_CASE("gpu: awaiting a stream of a lost device fails once no callable runs there any more") {
+    const losses heard;
+    const gpus g(fake::table(), gpus::afterwards::lost);
+    loop l;
+    stream s(device::cuda(0));
+    stream other(device::cuda(0));
+    const event lost = other.record();
+    std::atomic<bool> runs = false;
+    std::atomic<bool> may_end = false;
+    s.enqueue([&] {
+      runs = true;
+      until([&] { return may_end.load(); });
+    });
+    std::thread driver([&] { fake::step(s.native_handle()); });
+    until([&] { return runs.load(); });
+    fake::lose(0, 719);
+    until([&] { return is_ready(lost); });
+    std::string text = "nothing";
+    async_scope scope{{.executor = l}};
+    scope.spawn(note_error(s.completion(), text));
+    for (int i = 0; i != 10; ++i) {
+      detail::engine::the().poll();
+      l.run();
+      CHECK(text == "nothing");
+    }
+    may_end = true;
+    driver.join();
+    until([&] {
+      l.run();
+      return text != "nothing";
+    });
+    CHECK(text.find("unspecified launch failure") != std::string::npos);
+    CHECK_THROWS_AS(sync_wait(s.completion()), device_error);
+  }
+
   // Of three events the stream's end takes one. The first of the others is being destroyed when a
   // body takes the second one, and all are destroyed before it records.
   TEST_CASE("gpu: who is about to record at the end keeps its event") {

@@ -30,7 +30,7 @@ class [[nodiscard("nothing is waited for until the result is awaited")]] complet
 
   bool await_ready() {
     once_.begin();
-    if (lane_) point_ = lane_->record();
+    if (lane_) point_ = lane_->record_to_wait();
     return !point_ || point_->is_reached();
   }
 

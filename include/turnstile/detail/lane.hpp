@@ -41,6 +41,9 @@ class lane {
   // A point that is reached when all that was given before is done. An error of what was given
   // since the point before is that point's.
   virtual point_ref record() = 0;
+  // The same for who ends what the work before uses when it hears of a failure: as long as that is
+  // not done, the failure is the point's error.
+  virtual point_ref record_to_wait() { return record(); }
   // What is given from now on is not begun before `p` is reached.
   virtual void wait(point& p) = 0;
 

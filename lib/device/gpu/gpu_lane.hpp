@@ -24,6 +24,7 @@ class gpu_lane final : public lane {
     stream_->copy(to, from, bytes);
   }
   point_ref record() override { return stream_->record(); }
+  point_ref record_to_wait() override { return stream_->record_to_wait(); }
   void wait(point& p) override { stream_->wait(p); }
 
   void* allocate(std::size_t bytes) override { return stream_->allocate(bytes); }

@@ -2,6 +2,7 @@
 
 #include "device/gpu/gpu_stream.hpp"
 
+#include "base/captured.hpp"
 #include "device/gpu/gpu_runtime.hpp"
 
 #include <turnstile/detail/contract.hpp>
@@ -336,6 +337,54 @@ point_ref gpu_stream::record() {
     return o;
   });
   return end;
+}
+
+// By who has its turn. Throws if all is over, also what was given: when the device is lost a
+// callable may still run, and a stream that is closed may still have work.
+void gpu_stream::must_have_work() const {
+  if (calls_.empty() && !is_watched()) device_.must_work();
+  if (native() == nullptr) throw_shut_down();
+}
+
+// By who has its turn. What goes wrong is that place's, unless it ends the device.
+point_ref gpu_stream::place_behind_all(gpu_outcome& o, gpu_outcome& again) {
+  bool is_capturing = false;
+  o = device_.make_current();
+  if (!o.failed()) o = ask_for_capture(is_capturing);
+  if (is_capturing) refuse_capture();
+  if (is_closed_.load(relaxed)) add_error(owed_, captured(&throw_shut_down), name());
+  point_ref end;
+  if (!o.failed()) end = point_ref(put_point(o, asked_for::by_somebody));
+  if (end || is_sticky(o.code) || o.code == gpu_errors::runtime_unloading) return end;
+  add_error(owed_, device_.error_of(o, name()), name());
+  again = device_.make_current();
+  if (!again.failed()) end = point_ref(put_point(again, asked_for::by_somebody));
+  return end;
+}
+
+// For want of memory it is waited here.
+point_ref gpu_stream::record_to_wait() try {
+  if (end_by_fork() != nullptr) device_.must_work();  // who has the locks may not be here
+  point_ref end;
+  gpu_outcome o;
+  gpu_outcome again;
+  {
+    const std::lock_guard turn(order_);
+    must_have_work();
+    if (device_.over() == nullptr) end = place_behind_all(o, again);
+    if (!end) {
+      gpu_point& bare = *device_.take_bare_point();
+      put_bare_point(bare, asked_for::by_somebody);
+      end = point_ref(&bare);
+    }
+  }
+  if (o.failed()) device_.forget_last_error();
+  device_.ends_with(o, name());
+  device_.ends_with(again, name());
+  return end;
+} catch (const std::bad_alloc&) {
+  if (wait_instead()) throw;
+  std::rethrow_exception(device_.over()->error);
 }
 
 // By who has its turn, with the device current. The result is the caller's share, if somebody asked

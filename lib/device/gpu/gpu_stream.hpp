@@ -51,6 +51,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void enqueue(std::unique_ptr<lane_work> w);
   void copy(void* to, const void* from, std::size_t bytes);
   point_ref record();
+  point_ref record_to_wait();
   void wait(point& p);
   void* allocate(std::size_t bytes);
   void deallocate(void* p) noexcept;
@@ -100,6 +101,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   gpu_point* put_point(gpu_outcome& o, asked_for by);
   bool try_to_put_point(gpu_outcome& o) noexcept;
   void put_bare_point(gpu_point& p, asked_for by) noexcept;
+  void must_have_work() const;
+  point_ref place_behind_all(gpu_outcome& o, gpu_outcome& again);
   void append(gpu_point& p) noexcept;
   std::exception_ptr record_behind_body(point_ref& end) noexcept;
   [[nodiscard]] bool wait_instead() noexcept;
