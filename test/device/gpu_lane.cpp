@@ -558,6 +558,26 @@ TEST_SUITE("device") {
     fake::set_last_error(0);
   }
 
+  TEST_CASE("gpu: that something a body asked for is not ready is no error of the body") {
+    const gpus g;
+    stream s(device::cuda(0));
+    stream other(device::cuda(0));
+    fake::launch(other.native_handle(), [] {});
+    int relaxed = 2;
+    fake::table().exchange_capture_mode(&relaxed);
+    const detail::lane_ref l = lane_of(s);
+    for (const int error_before : {0, 9}) {
+      CAPTURE(error_before);
+      fake::set_last_error(error_before);
+      const int before = l->begin_submission();
+      CHECK(fake::table().stream_query(other.native_handle()) == detail::gpu_errors::not_ready);
+      CHECK(l->end_submission(before).error == nullptr);
+      CHECK((fake::table().peek_at_last_error() == 0) == (error_before == 0));
+    }
+    fake::set_last_error(0);
+    see_all_done();
+  }
+
   TEST_CASE("gpu: a body behind which nothing can be recorded, nor waited, ends with its work") {
     const gpus g;
     loop l;

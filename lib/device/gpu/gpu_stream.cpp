@@ -450,13 +450,16 @@ int gpu_stream::begin_submission() {
 
 // An error that has been told is taken from the thread, or the next one of the same number would
 // not be seen. Not one that is beside an older one: that may be of a body around this one. One that
-// ended a device is none of those: it stays with its thread for good, and has been told.
+// ended a device is none of those: it stays with its thread for good, and has been told. That
+// something is not ready, which the body may have asked, is no error, and nobody's.
 lane::submitted gpu_stream::end_submission(int error_before) noexcept {
   lane::submitted all;
   if (device_.over() == nullptr) {
     const int now = device_.api().peek_at_last_error();
     if (now != error_before && now != gpu_errors::success) {
-      all.error = device_.error_of({now, "a call of the body"}, name());
+      if (now != gpu_errors::not_ready) {
+        all.error = device_.error_of({now, "a call of the body"}, name());
+      }
       if (error_before == gpu_errors::success || is_sticky(error_before)) {
         device_.forget_last_error();
       }
