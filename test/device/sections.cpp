@@ -1202,6 +1202,20 @@ TEST_CASE("each execution that is refused for its place counts once as refused")
   CHECK(gpu.statistics().executions == 0);
 }
 
+TEST_CASE("what is stopped already is cancelled, also if its stream is in another place") {
+  critical_section gpu({.name = "weights", .place = device::cuda(0)});
+  stream s;
+  std::stop_source stop;
+  stop.request_stop();
+  const execute_options asks{.stop = stop.get_token(), .on = &s};
+  auto body = [](stream&) {};
+  CHECK_THROWS_AS(sync_wait(gpu.execute(body, asks)), operation_cancelled);
+  CHECK_THROWS_AS(sync_wait(gpu.submit(body, asks)), operation_cancelled);
+  CHECK_THROWS_AS(gpu.post(body, asks), operation_cancelled);
+  CHECK_THROWS_AS(gpu.execute_blocking(body, asks), operation_cancelled);
+  CHECK(gpu.statistics().refused == 0);
+}
+
 TEST_CASE("a device that is not there is told by who submits to it") {
   critical_section gpu({.name = "weights", .place = device::cuda(77)});
   auto body = [](stream&) {};

@@ -37,6 +37,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
 
   bool await_ready() {
     begin();
+    if (withdraws()) refuse_if_withdrawn(*section_, asked_);  // first, as everywhere
     submission_.prepare(all_uses_);
     claim_uses();
     arrive();
