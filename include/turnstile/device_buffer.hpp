@@ -28,6 +28,7 @@ template <class T>
 class device_buffer {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
                 "a device copies bytes and ends nothing");
+  static_assert(alignof(T) <= detail::lane::most_aligned, "a device aligns memory to 256 bytes");
 
  public:
   device_buffer(stream& s, std::size_t n)

@@ -111,9 +111,10 @@ struct host_lane::waiting final : piece {
   point_ref until;
 };
 
-// Lies before the memory that it frees.
+// Lies before the memory that it frees, which is aligned as a GPU's.
 struct host_lane::freed final : piece {
-  static constexpr std::align_val_t alignment{cache_line};
+  static constexpr std::size_t header = most_aligned;
+  static constexpr std::align_val_t alignment{most_aligned};
 
   done run(host_lane&) noexcept override {
     this->~freed();
@@ -199,15 +200,15 @@ lane::submitted host_lane::end_submission(int) noexcept {
 }
 
 void* host_lane::allocate(std::size_t bytes) {
-  static_assert(sizeof(freed) <= cache_line);
-  if (bytes > static_cast<std::size_t>(-1) - cache_line) throw std::bad_alloc();
-  auto* const at = static_cast<std::byte*>(::operator new(cache_line + bytes, freed::alignment));
+  static_assert(sizeof(freed) <= freed::header);
+  if (bytes > static_cast<std::size_t>(-1) - freed::header) throw std::bad_alloc();
+  auto* const at = static_cast<std::byte*>(::operator new(freed::header + bytes, freed::alignment));
   ::new (static_cast<void*>(at)) freed;
-  return at + cache_line;
+  return at + freed::header;
 }
 
 void host_lane::deallocate(void* p, std::size_t) noexcept {
-  void* const at = static_cast<std::byte*>(p) - cache_line;
+  void* const at = static_cast<std::byte*>(p) - freed::header;
   give(*static_cast<freed*>(at));
 }
 

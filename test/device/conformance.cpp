@@ -842,6 +842,20 @@ TEST_SUITE("device") {
     CHECK(done_before_other < 1000);
   }
 
+  TEST_CASE("host: a buffer is as aligned as its type, as on a GPU") {
+    struct alignas(256) wide {
+      std::byte bytes[256];
+    };
+    stream s;
+    int misaligned = 0;
+    for (int i = 0; i != 16; ++i) {
+      const device_buffer<wide> b(s, 1);
+      misaligned += reinterpret_cast<std::uintptr_t>(b.data()) % alignof(wide) != 0;
+    }
+    CHECK(misaligned == 0);
+    sync_wait(s.completion());
+  }
+
   TEST_CASE("host: an enqueued callable may give more to its stream") {
     on_each_device([](const device_under_test& d) {
       if (!d.is_host()) return;

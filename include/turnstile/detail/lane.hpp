@@ -49,6 +49,7 @@ class lane {
 
   // Memory that may be used by what is given from now on, and is free for others after what was
   // given.
+  static constexpr std::size_t most_aligned = 256;  // as CUDA's
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void deallocate(void* p, std::size_t bytes) noexcept = 0;
 
