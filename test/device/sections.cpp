@@ -1207,7 +1207,8 @@ TEST_CASE("what is stopped already is cancelled, also if its stream is in anothe
   stream s;
   std::stop_source stop;
   stop.request_stop();
-  const execute_options asks{.stop = stop.get_token(), .on = &s};
+  const std::stop_token token = stop.get_token();
+  const execute_options asks{.stop = token, .on = &s};
   auto body = [](stream&) {};
   CHECK_THROWS_AS(sync_wait(gpu.execute(body, asks)), operation_cancelled);
   CHECK_THROWS_AS(sync_wait(gpu.submit(body, asks)), operation_cancelled);
