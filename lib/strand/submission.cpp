@@ -86,8 +86,11 @@ submission* submission::of(const request& r) noexcept {
   return job_access::as<submission>(job_access::home(r));
 }
 
+// By the owner. A stream that is made when its turn comes can wait for what has an event.
 bool submission::can_follow(const point& tail) const noexcept {
-  return !lane_ || lane_.get() == all_->tail_lane || lane_->can_wait_for(tail);
+  const lane* const on = lane_ ? lane_.get() : all_->own.get();
+  if (on == nullptr) return section_->where().index() < 0 || tail.native() != nullptr;
+  return on == all_->tail_lane || on->can_wait_for(tail);
 }
 
 void submission::choose_lane() {

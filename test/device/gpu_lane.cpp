@@ -619,6 +619,41 @@ TEST_SUITE("device") {
     CHECK(next_saw_that);
   }
 
+  TEST_CASE("gpu: on another stream, what follows work that has no event waits until it is done") {
+    for (const bool has_own : {false, true}) {
+      CAPTURE(has_own);
+      const gpus g;
+      critical_section cs({.place = device::cuda(0)});
+      stream other(device::cuda(0));
+      bool first_ran = false;
+      bool second_saw_that = false;
+      const auto launches = [](stream& s) { fake::launch(s.native_handle(), [] {}); };
+      const auto runs = [&](stream& s) {
+        fake::launch(s.native_handle(), [&] { first_ran = true; });
+        fake::fail(fake::call::event_record, 1, 400);
+        fake::fail(fake::call::event_record, 2, 400);
+        fake::fail(fake::call::stream_synchronize, 1, 400);
+      };
+      const auto sees = [&](stream& s) {
+        fake::launch(s.native_handle(), [&] { second_saw_that = first_ran; });
+      };
+      if (has_own) {
+        auto h = cs.submit(launches);
+        sync_wait(h.submitted());
+        see_all_done();
+        sync_wait(h);
+      }
+      auto first = cs.submit(runs, {.on = &other});
+      sync_wait(first.submitted());
+      auto second = cs.submit(sees);
+      fake::go_by_itself(true);
+      CHECK(message_of([&] { sync_wait(first); }).find("cudaEventRecord") != std::string::npos);
+      CHECK(message_of([&] { sync_wait(second); }).empty());
+      CHECK(second_saw_that);
+      sync_wait(cs.close());
+    }
+  }
+
   TEST_CASE("gpu: a place that cannot be recorded has no event from the time before") {
     gpu_api api = fake::table();
     static std::optional<event> old;  // its point is given back while nothing can be recorded
