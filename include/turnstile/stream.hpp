@@ -26,7 +26,8 @@ struct stream_access;
 /// reached.
 ///
 /// Threads    any member from any thread; copies are the same event. Asking for a GPU's may change
-///            the calling thread's current device
+///            the calling thread's current device, and makes its capture mode relaxed, so that no
+///            capture ends with an error for it
 /// Memory     whatever finds it ready, or resumes after awaiting it, sees what the work before it
 ///            wrote, in host, pinned and managed memory
 /// Progress   does not block a thread

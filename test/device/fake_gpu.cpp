@@ -293,6 +293,7 @@ int stream_query(CUstream_st* s) {
 int stream_synchronize(CUstream_st* s) {
   locked l(w().lock);
   if (const int e = begin(call::stream_synchronize, s->device)) return e;
+  must_look_gently(s->device);
   if (const int e = usable(*s)) return e;
   return block(l, s->device, [&] { return is_idle(*s); });
 }

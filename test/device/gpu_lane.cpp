@@ -862,6 +862,21 @@ TEST_SUITE("device") {
     CHECK(ran);
   }
 
+  TEST_CASE("gpu: a thread that has never looked does not spoil others' captures when it waits") {
+    const gpus g;
+    stream s(device::cuda(0));
+    fake::go_by_itself(true);
+    fake::fail(fake::call::event_record, 1, 400);
+    fake::fail(fake::call::event_record, 2, 400);
+    std::thread body([&s] {
+      lane_of(s)->begin_submission();
+      CHECK(lane_of(s)->end_submission(0).error != nullptr);
+    });
+    body.join();
+    CHECK(fake::count(fake::call::stream_synchronize) == 1);
+    CHECK(fake::misused().strict_look == 0);
+  }
+
   TEST_CASE("gpu: a stream that is being captured takes no body") {
     const gpus g;
     stream s(device::cuda(0));

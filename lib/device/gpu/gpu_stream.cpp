@@ -235,7 +235,7 @@ void gpu_stream::take_back(loan& memory) noexcept {
     const std::lock_guard turn(order_);
     if (device_.over() != nullptr || is_closed_.load(relaxed)) return;
     o = device_.make_current();
-    if (!o.failed()) o = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
+    if (!o.failed()) o = synchronize();
   }
   if (!o.failed()) return;
   device_.forget_last_error();
@@ -327,6 +327,12 @@ void gpu_stream::wait(point& p) {
 bool gpu_stream::has_ended() noexcept {
   device_.prepare_to_look();
   return is_sticky(device_.answer(device_.api().stream_query(native())));
+}
+
+// By who has its turn.
+gpu_outcome gpu_stream::synchronize() const noexcept {
+  device_.prepare_to_look();
+  return {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
 }
 
 point_ref gpu_stream::record() {
@@ -483,7 +489,7 @@ std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
     }
     if (end) return nullptr;
     end = point_ref(put_point(again, asked_for::by_somebody));
-    if (!end) again = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
+    if (!end) again = synchronize();
     if (again.failed() && !is_sticky(again.code)) {
       gpu_point& bare = *device_.take_bare_point();
       put_bare_point(bare, asked_for::by_somebody);
@@ -504,9 +510,7 @@ bool gpu_stream::wait_instead() noexcept {
   gpu_outcome o;
   {
     const std::lock_guard turn(order_);
-    if (device_.over() == nullptr && native() != nullptr) {
-      o = {device_.api().stream_synchronize(native()), "cudaStreamSynchronize"};
-    }
+    if (device_.over() == nullptr && native() != nullptr) o = synchronize();
   }
   if (o.failed()) {
     device_.forget_last_error();

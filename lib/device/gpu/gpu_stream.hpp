@@ -96,6 +96,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void refuse_capture() const;
   bool needs_point(pending looked_for) const noexcept;
   bool has_ended() noexcept;
+  gpu_outcome synchronize() const noexcept;
 
   enum class asked_for : bool { by_somebody, here };
   gpu_point* put_point(gpu_outcome& o, asked_for by);
