@@ -17,6 +17,7 @@ namespace turnstile::detail {
 // first; another thread that passed the section on may still be handing back its own. Coroutines
 // that would go on within this call do so after it, for they may wait for the end.
 void section_core::finish_closing(batch& done) noexcept {
+  const on_top of_the_caller(done.rests_on_held());
   std::optional<trampoline> after;
   if (here().bounce == nullptr) after.emplace();
   if (has_aside_) close_aside(done);

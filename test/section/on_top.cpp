@@ -66,10 +66,11 @@ TEST_CASE("a thread inside a section leaves another one to who waits for both") 
 }
 
 TEST_CASE("work that is begun inside a section leaves another one to who waits for both") {
-  enum class begun { spawned, added, resumed } how = begun::spawned;
+  enum class begun { spawned, added, resumed, told } how = begun::spawned;
   SUBCASE("spawned") {}
   SUBCASE("added to an ordered_scope") { how = begun::added; }
   SUBCASE("resumed within an unlock") { how = begun::resumed; }
+  SUBCASE("told within an unlock that a section has closed") { how = begun::told; }
   for (int round = 0; round != rounds; ++round) {
     two_sections s;
     std::jthread other;
@@ -82,13 +83,17 @@ TEST_CASE("work that is begun inside a section leaves another one to who waits f
     };
     critical_section third;
     const auto waits_first = [&]() -> task<> {
-      co_await third.execute(nothing);
+      if (how == begun::told) {
+        co_await third.close();
+      } else {
+        co_await third.execute(nothing);
+      }
       co_await enters();
     };
     std::optional<section_guard> outer = s.outer.try_lock();
     if (how == begun::spawned) scope.spawn(enters());
     if (how == begun::added) ordered.add(writes(v), enters);
-    if (how == begun::resumed) {
+    if (how == begun::resumed || how == begun::told) {
       std::optional<section_guard> first = third.try_lock();
       scope.spawn(waits_first());
       first->unlock();
