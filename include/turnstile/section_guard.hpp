@@ -102,10 +102,6 @@ struct guard_access {
   }
   // As unlock, where others' bodies may not run before the caller goes on.
   static void unlock_to_others(section_guard& g) noexcept {
-    const hold_frame* const h = g.hold_;
-    if (h != nullptr && h->came == hold_frame::way::kept && h->inside == here().keeps) {
-      return g.unlock();  // which serves nobody
-    }
     g.detach();
     std::exchange(g.section_, nullptr)->release_to_others();
   }

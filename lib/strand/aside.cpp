@@ -148,7 +148,9 @@ bool section_core::ask_on_executor(batch& done) noexcept {
     stand_in& s = *e.oldest_aside;
     if (s.pin()) {
       e.asks_there = true;
-      if (s.post(who_asks(s, done), queued::last)) return true;
+      const executor_ref to = who_asks(s, done);
+      note_sent(to);
+      if (s.post(to, queued::last)) return true;
       e.asks_there = false;
       done.add_pinned(s);
     }

@@ -41,9 +41,14 @@ class batch {
   // The same on a thread that is only told of something.
   void keep_off_executor() noexcept { keeps_off_ = is_off_ = true; }
   bool is_off() const noexcept { return is_off_; }
-  // A section goes on on the shared pool, which runs nothing within post.
-  void pass_to_shared() noexcept { to_shared_ = true; }
+  // The same, and a section goes on on the shared pool, which runs nothing within post: where those
+  // who wait are at home nobody may run, and others are in line.
+  void keep_off_to_shared() noexcept { keeps_off_ = to_shared_ = true; }
   bool passes_to_shared() const noexcept { return to_shared_; }
+  // The job of a bound section, on its executor. That may have passed it on, and then the thread
+  // says otherwise.
+  void note_sent_home(bool is) noexcept { was_sent_home_ = is; }
+  bool was_sent_home() const noexcept { return was_sent_home_; }
   static void post_back(request& r) noexcept {
     batch one;
     one.keep_off();
@@ -231,6 +236,7 @@ class batch {
   bool keeps_off_ = false;
   bool is_off_ = false;
   bool to_shared_ = false;
+  bool was_sent_home_ = false;
   const bool rests_on_held_ = false;
 };
 

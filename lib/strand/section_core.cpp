@@ -61,18 +61,24 @@ section_core::published said(after_publish what) noexcept {
 }  // namespace
 
 // Who is off is only told of something, on a thread that may be anybody's. A thread that is blocked
-// in line has nothing else to do; and all threads of an executor may be blocked there, so one that
-// is about to block leaves its own one out.
+// in line has nothing else to do, and all threads of an executor may be blocked there. So one that
+// is about to block leaves its own one out; and a guard, which is no body, is given anywhere also
+// where the section is bound.
 executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
-  if (bound()) return bound_to();
-  if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
   request& who = behind(next);
+  if (bound() && !lock_request::is_one(who)) return bound_to();
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
+  if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
   const thread_state& t = here();
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
   if (t.runs_on && !may_block && !done.is_off()) return t.runs_on;
   const executor_ref home = home_of(who);
   return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
+}
+
+// It is bound, and this is a body.
+bool section_core::is_elsewhere_for(request& r) const noexcept {
+  return bound_elsewhere() && !lock_request::is_one(behind(r));
 }
 
 // On top of somebody who holds a section, to the thread that is blocked for it. And on top of a
@@ -81,7 +87,7 @@ executor_ref section_core::who_serves(request& next, const batch& done) const no
 bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
   if (here().changes_a_variable()) [[unlikely]]
     return true;
-  if (bound()) return is_elsewhere();
+  if (bound()) return !done.was_sent_home() && is_elsewhere_for(r);
   return done.rests_on_held() && suspended<request>::thread_behind(behind(r)) != nullptr;
 }
 
@@ -163,8 +169,8 @@ TURNSTILE_INLINE void section_core::hand_back(request& r, const request* own,
 // Gives what comes next. Null: the section is left, or owned by a body or a guard.
 TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, batch& done) noexcept {
   if (has_tail_) [[unlikely]] {
-    r = unless_it_waits(r, done);
-    if (r == nullptr) return nullptr;
+    request* const first = unless_it_waits(r, done);
+    if (first != r) return first;  // it may belong elsewhere
   }
   request* ends = r;  // who is handed back
   if (r->may_wait) [[unlikely]] {
@@ -266,7 +272,7 @@ bool section_core::hand_over(request& r, bool keeps_off) noexcept {
     batch::send_one(r, this_pace.look_seldom());  // this may be gone
   } else {
     batch done(rests_on_held());
-    if (keeps_off) done.keep_off();
+    if (keeps_off) done.keep_off_to_shared();
     done.add(r);
     go_on(next_after_body(done), done);
   }
@@ -307,6 +313,7 @@ void section_core::leave_to_others(place p) noexcept {
   if (has_aside_) section_ring::begin(p, mine_);
   batch done;
   done.keep_off();
+  if (has_aside_ && !here().runs_on) done.keep_off_to_shared();
   go_on(has_aside_ ? next_after_body(done) : next_awaited(), done);
 }
 
@@ -330,7 +337,7 @@ section_core::published section_core::publish(request& r, place p, batch& done) 
 void section_core::take_over(const request& r, request* own, batch& done) noexcept {
   request* const next = next_awaited();
   if (next == nullptr) return;  // the gap is still there
-  if (bound_elsewhere() || (next != &r && belongs_elsewhere(*next, done))) {
+  if (is_elsewhere_for(*next) || (next != &r && belongs_elsewhere(*next, done))) {
     pass_to_executor(*next, done);
   } else {
     serve(next, own, done, budget::callers);
@@ -356,8 +363,7 @@ void section_core::send_next(bool to_shared) noexcept {
   request* const next = next_awaited();
   if (next == nullptr) return;
   batch done;
-  done.keep_off();
-  if (to_shared) done.pass_to_shared();
+  to_shared ? done.keep_off_to_shared() : done.keep_off();
   pass_to_executor(*next, done, queued::next);
   done.deliver();
 }
@@ -384,7 +390,7 @@ void section_core::release_hold() noexcept {
 // that could serve it may be blocked so.
 void section_core::release_to_others() noexcept {
   batch done;
-  done.keep_off();
+  done.keep_off_to_shared();
   request* next = end_hold(true, done);
   if (next != nullptr && hand_over(*next, true)) next = nullptr;  // this may be gone
   if (next == nullptr) return done.deliver();
@@ -410,7 +416,7 @@ request* section_core::end_hold(bool executed, batch& done) noexcept {
 void section_core::serve_on(request& r, batch& done) noexcept {
   ring_.account(mine_);
   done.flush();
-  if (bound_elsewhere()) {
+  if (is_elsewhere_for(r)) {
     pass_to_executor(r, done);
   } else if (belongs_elsewhere(r, done)) {
     pass_to_executor(r, done, queued::next);
@@ -429,11 +435,17 @@ void section_core::go_on(request* r, batch& done) noexcept {
   done.deliver();
 }
 
+// Before that owns the section.
+void section_core::note_sent(executor_ref to) noexcept {
+  if (bound()) is_sent_home_ = to == bound_to();
+}
+
 // The caller owns the section and gives it away: it is not touched afterwards.
 void section_core::pass_to_executor(request& r, batch& done, queued where) noexcept {
   request* next = &r;
   while (next != nullptr) {
     const executor_ref to = who_serves(*next, done);
+    note_sent(to);
     if (!stand_in::is_one(*next)) {
       ring_.put_back(*next, mine_);
       return post(to, *this, where);
@@ -465,6 +477,7 @@ bool section_core::pass_awake(stand_in& s, executor_ref to, queued where) noexce
 
 void section_core::serve_posted(stand_in& s) noexcept {
   batch done(rests_on_held());
+  done.note_sent_home(is_sent_home_);
   if (!asks_there()) return serve_or_pass(&s, done, budget::jobs);
   request* const r = next_after_asking(s, done);
   if (r != nullptr) {
@@ -497,6 +510,7 @@ void section_core::go_past_withdrawn() noexcept {
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
   batch done(rests_on_held());
+  done.note_sent_home(s.is_sent_home_);
   s.serve_or_pass(s.next_awaited(), done, budget::jobs);
 }
 

@@ -368,6 +368,25 @@ TEST_SUITE("asio") {
     CHECK(other.statistics().executions == 2);
   }
 
+  TEST_CASE("one that waits apart, at an executor that nobody runs, does not keep the section") {
+    manual_executor not_run;
+    asio::io_context io;
+    critical_section cs;
+    bool may_run = false;
+    const auto waits_apart = [&]() -> task<> {
+      auto is_true = [&] { return may_run; };
+      co_await cs.execute_when(is_true, [] {});
+    };
+    async_scope scope({.executor = not_run});
+    scope.spawn(waits_apart());
+    not_run.run();
+    async_execute(cs, [] {}, asio::bind_executor(io, [](std::exception_ptr) {}));
+    io.run();
+    cs.execute_blocking([&] { may_run = true; });
+    not_run.run();
+    sync_wait(scope.join());
+  }
+
   TEST_CASE("what is deferred and never started does nothing") {
     critical_section cs;
     {

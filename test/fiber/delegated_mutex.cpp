@@ -387,6 +387,57 @@ TEST_SUITE("fiber") {
     CHECK(over == (is_aside ? 4 : 3));
   }
 
+  TEST_CASE("delegated_mutex: what a plain thread's unlock leaves waits for no executor in line") {
+    manual_executor not_run;
+    thread_pool pool(1);
+    critical_section cs{"cs"};
+    delegated_mutex m{cs};
+    std::atomic<bool> ran{false};
+    const auto body = [&] { ran = true; };
+    const auto asks = [&]() -> task<> { co_await cs.execute(body); };
+    const auto waits_apart = [&]() -> task<> {
+      auto is_true = [&] { return ran.load(); };
+      co_await cs.execute_when(is_true, [] {});
+    };
+    const auto locks = [&]() -> task<> {
+      const std::scoped_lock lock(m);
+      co_return;
+    };
+    async_scope scope({.executor = not_run});
+    async_scope on_pool({.executor = pool});
+    SUBCASE("whose thread locks next") {
+      m.lock();
+      scope.spawn(asks());
+      not_run.run();
+      m.unlock();
+      m.lock();
+      CHECK(ran);
+      m.unlock();
+    }
+    SUBCASE("whose only thread is blocked behind that") {
+      m.lock();
+      on_pool.spawn(asks());
+      support::wait_for_waiters(cs, 1);
+      on_pool.spawn(locks());
+      support::wait_for_waiters(cs, 2);
+      m.unlock();
+    }
+    SUBCASE("where one waits apart") {
+      scope.spawn(waits_apart());
+      not_run.run();
+      m.lock();
+      m.unlock();
+      m.lock();
+      m.unlock();
+      body();
+    }
+    not_run.run();
+    sync_wait(on_pool.join());
+    cs.execute_blocking([] {});
+    not_run.run();
+    sync_wait(scope.join());
+  }
+
   TEST_CASE("delegated_mutex: one std::scoped_lock with a std::mutex that bodies lock as well") {
     critical_section cs{"cs"};
     delegated_mutex m{cs};

@@ -8,6 +8,8 @@
 #include <turnstile/turnstile.hpp>
 
 #include <doctest/doctest.h>
+#include <latch>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -42,6 +44,12 @@ const auto never_true = [] { return false; };
 
 struct runs_at_once {
   void post(job& j) noexcept { j.run(); }
+};
+
+// Whose jobs say that they run on the other one.
+struct passes_on {
+  executor_ref to;
+  void post(job& j) noexcept { to.post(j); }
 };
 
 // Blocks its thread, until another one has done something.
@@ -487,5 +495,73 @@ TEST_SUITE("section") {
     block_for_a_moment();
     sync_wait(std::move(has_no_home));
     CHECK(over);
+  }
+}
+
+TEST_CASE("a section that is bound to an executor that passes its jobs on") {
+  thread_pool pool(1);
+  passes_on there{pool};
+  critical_section cs({.executor = there});
+  int ran = 0;
+  const auto body = [&] { ++ran; };
+  const auto asks = [&]() -> task<> { co_await cs.execute(body); };
+  const auto waits_apart = [&]() -> task<> {
+    auto is_true = [&] { return ran >= 4; };
+    co_await cs.execute_when(is_true, body);
+  };
+  async_scope scope({.executor = pool});
+  scope.spawn(waits_apart());
+  cs.post(body);
+  cs.execute_blocking(body);
+  sync_wait(asks());
+  scope.spawn(asks());
+  sync_wait(scope.join());
+  CHECK(ran == 5);
+}
+
+// All threads of an executor may be blocked for a guard, also of the one that a section is bound to.
+TEST_CASE("a guard is given to a blocked thread by whoever has it, also of a bound section") {
+  for (const bool is_bound : {false, true}) {
+    CAPTURE(is_bound);
+    for (const bool is_measured : {false, true}) {
+      CAPTURE(is_measured);
+      for (const bool by_pool : {false, true}) {
+        CAPTURE(by_pool);
+        thread_pool home(1);
+        thread_pool other(1);
+        const section_options bound{.executor = home};
+        critical_section cs(is_bound ? bound : section_options{});
+        delegated_mutex m{cs};
+        registry::keep_times(cs, is_measured);
+        std::latch has{1};
+        std::latch goes_on{1};
+        const auto holds = [&]() -> task<> {
+          const std::scoped_lock lock(m);
+          has.count_down();
+          goes_on.wait();
+          co_return;
+        };
+        const auto blocks = [&]() -> task<> {
+          const std::scoped_lock lock(m);
+          co_return;
+        };
+        async_scope on_home({.executor = home});
+        async_scope on_other({.executor = other});
+        section_guard mine;
+        if (by_pool) {
+          on_other.spawn(holds());
+          has.wait();
+        } else {
+          mine = sync_wait(cs.lock());
+        }
+        on_home.spawn(blocks());
+        support::wait_for_waiters(cs, 1);
+        mine.unlock();
+        goes_on.count_down();
+        sync_wait(on_home.join());
+        sync_wait(on_other.join());
+        CHECK_FALSE(cs.statistics().held);
+      }
+    }
   }
 }

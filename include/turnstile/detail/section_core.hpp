@@ -397,7 +397,9 @@ class section_core : private job {
   void serve_off(request* r, request* own, batch& done, int most_bodies) noexcept;
   void serve(request* r, request* own, batch& done, int most_bodies) noexcept;
   executor_ref who_serves(request& next, const batch& done) const noexcept;
+  bool is_elsewhere_for(request& r) const noexcept;
   bool belongs_elsewhere(request& r, const batch& done) const noexcept;
+  void note_sent(executor_ref to) noexcept;
   request* serve_one(request* r, request*& own, batch& done) noexcept;
   static void hand_back(request& r, const request* own, batch& done) noexcept;
   void take_over(const request& r, request* own, batch& done) noexcept;
@@ -470,7 +472,8 @@ class section_core : private job {
   [[no_unique_address]] alignas(cache_line) section_ring::private_side mine_;
   guarded<std::uint8_t> patience_{0};  // only the owner: before it is kept, 2 to that many turns
   mutable atomic<bool> has_counted_frames_{false};  // or had, ever
-  atomic<std::uint16_t> kept_by_{0};  // whose it is, while the ring says that it is kept
+  guarded<bool> is_sent_home_{false};  // only the owner: posted to the executor it is bound to
+  atomic<std::uint16_t> kept_by_{0};   // whose it is, while the ring says that it is kept
   std::uint32_t id_;
 };
 
