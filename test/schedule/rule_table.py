@@ -315,10 +315,10 @@ rule("does not put back what it passes on", POST, "return post(to, *this, where)
 rule("puts back after it has passed the section on", POST,
      "post(to, *this, where);\nreturn ring_.put_back(*next, mine_);")
 rule("serves a bound section elsewhere when it takes over",
-     "bound_elsewhere() || (next != &r && belongs_elsewhere(*next, done))",
+     "is_elsewhere_for(*next) || (next != &r && belongs_elsewhere(*next, done))",
      "next != &r && belongs_elsewhere(*next, done)",
      ("strand: *bound*", "strand: the time*"))
-rule("goes on with a bound section elsewhere", """if (bound_elsewhere()) {
+rule("goes on with a bound section elsewhere", """if (is_elsewhere_for(r)) {
     pass_to_executor(r, done);
   } else if (belongs_elsewhere(r, done)) {
     pass_to_executor(r, done, queued::next);
