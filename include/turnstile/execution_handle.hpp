@@ -10,8 +10,8 @@
 
 namespace turnstile {
 
-/// Stands for an execution that was submitted. Awaited once; dropping it detaches: the execution
-/// continues, and its error, if any, goes to on_unobserved_error.
+/// Stands for an execution that was submitted. Awaited once; dropping it detaches, which `post` says
+/// more clearly: the execution continues, and its error, if any, goes to on_unobserved_error.
 ///
 /// Threads    members are called by one thread at a time; a suspended await does not count
 /// Memory     whatever finds it ready, or resumes after awaiting it, sees what the body wrote
@@ -26,7 +26,7 @@ namespace turnstile {
 /// Lifetime   must not be destroyed while it is awaited: that is reported and aborts. Guards that
 ///            the body leaves behind are the awaiter's
 template <class R>
-class [[nodiscard("dropping the handle detaches; post says that more clearly")]] execution_handle {
+class execution_handle {
  public:
   execution_handle(execution_handle&& other) noexcept
       : state_(std::exchange(other.state_, nullptr)) {}
