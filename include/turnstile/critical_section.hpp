@@ -52,8 +52,7 @@ constexpr void require_safe_inside_co_await() noexcept {
   static_assert(is_safe || can_be_lvalue,
                 "g++ before 13 destroys the captures of a lambda written inside co_await twice. "
                 "Name the lambda; a body that cannot be copied is passed as std::ref(body).");
-  static_assert(!std::is_lvalue_reference_v<Body> || can_be_lvalue,
-                "an lvalue is copied; a body that cannot be copied is passed as std::ref(body)");
+  detail::require_copyable_lvalue<Body>();
 }
 
 // try_execute's answer: what the body returned, if it ran.
@@ -206,6 +205,7 @@ class critical_section {
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<Body>();
+    detail::require_copyable_lvalue<Body>();
     using tried = detail::tried_body<Body>;
     using value = detail::returned<tried>;
     static_assert(!detail::awaitable<value>, "a body that waits cannot be tried: use execute");
@@ -246,6 +246,7 @@ class critical_section {
   template <class Body>
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
+    detail::require_copyable_lvalue<Body>();
     using state = detail::submitted<std::decay_t<Body>>;
     auto* const s =
         new state(core_, std::forward<Body>(body), options, where, state::purpose::handle);
@@ -266,6 +267,7 @@ class critical_section {
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
+    detail::require_copyable_lvalue<Body>();
     using state = detail::submitted<std::decay_t<Body>>;
     auto* const s =
         new state(core_, std::forward<Body>(body), options, where, state::purpose::nobody);
@@ -294,6 +296,7 @@ class critical_section {
   detail::body_result_t<std::decay_t<Body>> execute_blocking(
       Body&& body, const execute_options& options = detail::default_execution,
       std::source_location where = std::source_location::current()) {
+    detail::require_copyable_lvalue<Body>();
     using body_type = std::decay_t<Body>;
     if constexpr (detail::submits<body_type>) {
       execute_options elsewhere = options;

@@ -100,6 +100,7 @@ class synchronized {
   template <class Body>
   auto try_execute(Body&& body, std::source_location where = std::source_location::current()) {
     detail::require_host_body<on_value<Body>>();
+    detail::require_copyable_lvalue<Body>();
     if constexpr (detail::require_callable<on_value<Body>>()) {
       return section_.try_execute(
           [&]() -> decltype(auto) {
@@ -113,12 +114,14 @@ class synchronized {
   template <class Body>
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
+    detail::require_copyable_lvalue<Body>();
     return section_.submit(on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
   template <class Body>
   void post(Body&& body, const execute_options& options = detail::default_execution,
             std::source_location where = std::source_location::current()) {
+    detail::require_copyable_lvalue<Body>();
     section_.post(on_value<Body>(std::forward<Body>(body), {value_}), options, where);
   }
 
@@ -126,6 +129,7 @@ class synchronized {
   detail::body_result_t<on_value<Body>> execute_blocking(
       Body&& body, const execute_options& options = detail::default_execution,
       std::source_location where = std::source_location::current()) {
+    detail::require_copyable_lvalue<Body>();
     return section_.execute_blocking(on_value<Body>(std::forward<Body>(body), {value_}), options,
                                      where);
   }

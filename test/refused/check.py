@@ -4,7 +4,8 @@
     check.py SOURCE -- COMPILER...
 
 With REFUSED defined, SOURCE has to fail with the sentence behind "Refused" in its first comment; without, where all
-else is the same, it has to compile. Warnings count, for a result that is dropped is one.
+else is the same, it has to compile. Warnings count, for a result that is dropped is one. REFUSED is 1; where the
+comment has a line "Ways", any number up to that, and each has to fail.
 """
 
 import argparse
@@ -25,6 +26,11 @@ def promised_sentence(source):
     return re.search(r"^// Refused +(.*)$", source.read_text(), re.MULTILINE).group(1)
 
 
+def ways(source):
+    found = re.search(r"^// Ways +(\d+)$", source.read_text(), re.MULTILINE)
+    return range(1, 1 + (int(found.group(1)) if found else 1))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", type=pathlib.Path)
@@ -34,12 +40,13 @@ def main():
     right = compile_it(args)
     if right.returncode != 0:
         sys.exit(f"What is right does not compile:\n{right.stderr}")
-    wrong = compile_it(args, "-DREFUSED")
-    if wrong.returncode == 0:
-        sys.exit("It is not refused.")
     sentence = promised_sentence(args.source)
-    if sentence not in wrong.stderr:
-        sys.exit(f"It is refused, and not with the words {sentence!r}:\n{wrong.stderr}")
+    for way in ways(args.source):
+        wrong = compile_it(args, f"-DREFUSED={way}")
+        if wrong.returncode == 0:
+            sys.exit(f"It is not refused, in way {way}.")
+        if sentence not in wrong.stderr:
+            sys.exit(f"It is refused, and not with the words {sentence!r}, in way {way}:\n{wrong.stderr}")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,13 @@ constexpr void require_host_body() noexcept {
       "execute_blocking of one section only");
 }
 
+template <class Body>
+constexpr void require_copyable_lvalue() noexcept {
+  static_assert(
+      !std::is_lvalue_reference_v<Body> || std::is_constructible_v<std::decay_t<Body>, Body>,
+      "an lvalue is copied; a body that cannot be copied is passed as std::ref(body)");
+}
+
 // What a call uses that ends with its body: a copy of an lvalue, as an execution has one; an rvalue
 // itself.
 template <class Body>
