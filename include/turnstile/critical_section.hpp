@@ -227,7 +227,7 @@ class critical_section {
       return true;
     } else if constexpr (std::is_reference_v<value>) {
       return std::addressof(got.take());
-    } else {
+    } else if constexpr (detail::require_movable<value>()) {
       return answer(got.take());
     }
   }
@@ -247,10 +247,12 @@ class critical_section {
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
     detail::require_copyable_lvalue<Body>();
+    using value = detail::body_result_t<std::decay_t<Body>>;
+    detail::require_movable<value>();
     using state = detail::submitted<std::decay_t<Body>>;
     auto* const s =
         new state(core_, std::forward<Body>(body), options, where, state::purpose::handle);
-    auto handle = detail::handle_access::to<detail::body_result_t<std::decay_t<Body>>>(s);
+    auto handle = detail::handle_access::to<value>(s);
     if (std::exception_ptr refused = s->send(options)) s->refuse(std::move(refused));
     return handle;
   }

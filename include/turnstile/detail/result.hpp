@@ -13,6 +13,16 @@ struct nothing_yet {};
 struct unsaid {};
 
 template <class R>
+constexpr bool require_movable() noexcept {
+  constexpr bool is_movable = std::is_void_v<R> || std::is_reference_v<R> ||
+                              std::is_move_constructible_v<std::remove_cv_t<R>>;
+  static_assert(is_movable,
+                "what a body or a task returns is moved to whoever awaits it: return something "
+                "that can be moved, or a reference");
+  return is_movable;
+}
+
+template <class R>
 class result {
   using stored = std::conditional_t<
       std::is_void_v<R>, nothing_yet,
@@ -87,10 +97,7 @@ class result {
                      std::is_nothrow_move_constructible_v<R>) {
     if constexpr (std::is_reference_v<R>) {
       return static_cast<R>(*value_);
-    } else if constexpr (!std::is_void_v<R>) {
-      static_assert(std::is_move_constructible_v<stored>,
-                    "what a body or a task returns is moved to whoever awaits it: return something "
-                    "that can be moved, or a reference");
+    } else if constexpr (detail::require_movable<R>() && !std::is_void_v<R>) {
       return std::move(value_);
     }
   }
