@@ -117,13 +117,17 @@ template <class F>
 auto spawn_fiber(executor_ref on, F&& f, const fiber_options& options = detail::default_fiber,
                  std::source_location where = std::source_location::current()) {
   using function = std::decay_t<F>;
-  using value = detail::kept<std::invoke_result_t<function>>;
-  if (!on) throw std::invalid_argument("turnstile: a fiber needs an executor to run on");
-  auto* const started =
-      new detail::fiber_state<function, value>(std::forward<F>(f), options, where);
-  fiber<value> handle(started);
-  started->start(on);
-  return handle;
+  constexpr bool is_callable = std::is_invocable_v<function>;
+  static_assert(is_callable, "what a fiber runs is called as an rvalue, without arguments");
+  if constexpr (is_callable) {
+    using value = detail::kept<std::invoke_result_t<function>>;
+    if (!on) throw std::invalid_argument("turnstile: a fiber needs an executor to run on");
+    auto* const started =
+        new detail::fiber_state<function, value>(std::forward<F>(f), options, where);
+    fiber<value> handle(started);
+    started->start(on);
+    return handle;
+  }
 }
 
 /// True in a fiber's own code, which may call await; false in a section's body or a coroutine that
