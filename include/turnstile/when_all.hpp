@@ -135,10 +135,14 @@ auto when_all(A&&... a) {
 /// The same for a range of awaitables, given by value: a vector of the results, or void. A view is
 /// kept as long as they run; of what it shows, elements that say they can be copied are copied, and
 /// others moved.
-template <std::ranges::input_range Range>
-  requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
-auto when_all(Range range) {
-  return detail::all_in<Range>(std::move(range));
+template <class Range>
+  requires detail::range_of_awaitables<std::decay_t<Range>> && (!detail::must_be_moved<Range>)
+auto when_all(Range&& range) {
+  return detail::all_in<std::decay_t<Range>>(std::forward<Range>(range));
 }
+// The line that compilers show says what to do.
+template <class Range>
+  requires detail::range_of_awaitables<std::decay_t<Range>> && detail::must_be_moved<Range>
+void when_all(Range&&) = delete;  // what is in it cannot be copied: when_all(std::move(tasks))
 
 }  // namespace turnstile

@@ -178,10 +178,14 @@ auto when_any(A&&... a) {
 
 /// The same for a range of awaitables, given by value, as when_all takes one: the value alone,
 /// monostate for void. An empty range: std::invalid_argument.
-template <std::ranges::input_range Range>
-  requires detail::awaitable<std::ranges::range_value_t<Range>> && (!detail::awaitable<Range>)
-auto when_any(Range range) {
-  return detail::any_in<Range>(std::move(range));
+template <class Range>
+  requires detail::range_of_awaitables<std::decay_t<Range>> && (!detail::must_be_moved<Range>)
+auto when_any(Range&& range) {
+  return detail::any_in<std::decay_t<Range>>(std::forward<Range>(range));
 }
+// The line that compilers show says what to do.
+template <class Range>
+  requires detail::range_of_awaitables<std::decay_t<Range>> && detail::must_be_moved<Range>
+void when_any(Range&&) = delete;  // what is in it cannot be copied: when_any(std::move(tasks))
 
 }  // namespace turnstile

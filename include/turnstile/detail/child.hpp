@@ -246,6 +246,20 @@ inline constexpr bool copies_elements =
     std::constructible_from<std::ranges::range_value_t<Range>,
                             std::ranges::range_reference_t<Range>>;
 
+template <class Range>
+concept range_of_awaitables = std::ranges::input_range<Range> &&
+                              awaitable<std::ranges::range_value_t<Range>> && !awaitable<Range>;
+
+// Of an lvalue: a container whose elements cannot be copied with it. Its own copy constructor does
+// not say so.
+template <class Range>
+concept must_be_moved =
+    std::is_lvalue_reference_v<Range> && requires(const std::remove_reference_t<Range>& all) {
+      requires std::is_const_v<std::remove_reference_t<decltype(*std::ranges::begin(all))>>;
+      requires !std::constructible_from<std::ranges::range_value_t<Range>,
+                                        decltype(*std::ranges::begin(all))>;
+    };
+
 // The children of a range, in its order.
 template <class Siblings, class Range>
 auto children_of(Range& range) {
