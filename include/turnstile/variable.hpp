@@ -64,7 +64,8 @@ struct variable_access;
 /// Lifetime   snapshots may outlive the variable
 template <class T>
 class variable {
-  static_assert(std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>>);
+  static_assert(std::is_object_v<T> && std::same_as<T, std::remove_cv_t<T>>,
+                "a variable's value is an object, neither const nor volatile");
   static_assert(std::copy_constructible<T>, "a value with a snapshot is copied to be changed");
 
  public:
