@@ -242,7 +242,9 @@ class critical_section {
   /// Cancel     as execute, by `stop` and `deadline` only: the handle ends with operation_cancelled
   ///            or deadline_exceeded
   /// Lifetime   `body`, copied or moved, is in allocated memory. The section must outlive the
-  ///            execution; the handle may outlive the section
+  ///            execution; the handle may outlive the section. Where the result is awaited in the
+  ///            same expression, g++ before 13 destroys the captures of a lambda twice: name the
+  ///            lambda, or the handle, first
   template <class Body>
   auto submit(Body&& body, const execute_options& options = detail::default_execution,
               std::source_location where = std::source_location::current()) {
