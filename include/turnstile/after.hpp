@@ -34,6 +34,8 @@ class [[nodiscard("nothing is waited for until it is passed to execute")]] depen
 /// The values live until the execution ends.
 ///
 /// Runs on    the dependencies as in when_all, as part of the awaiting chain
+/// Resumes    as execute, also with the error of a dependency. What refuses the request is thrown
+///            without a hop, unless a dependency has led elsewhere
 /// Throws     the first error of a dependency, after all have ended; then nothing was asked for
 /// Cancel     if the token is stopped already, or the deadline is past, they are not awaited
 ///            either. Once the request is made, token and deadline withdraw it; they do not

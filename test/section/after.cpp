@@ -11,6 +11,7 @@
 #include <chrono>
 #include <doctest/doctest.h>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -312,6 +313,79 @@ TEST_SUITE("section") {
     CHECK(at == std::vector{true, true});
     sync_wait(scope.join());
     sync_wait(opener.join());
+  }
+
+  TEST_CASE("after: what refuses the request is thrown without a hop") {
+    loop home;
+    loop other;
+    critical_section cs;
+    critical_section closed;
+    sync_wait(closed.close());
+    std::stop_source stop;
+    stop.request_stop();
+    const std::stop_token token = stop.get_token();
+    const auto body = [] { FAIL("it ran"); };
+    std::vector<bool> at;
+    auto refused = [&]() -> task<> {
+      try {
+        co_await closed.execute(after(nothing()), body, {.resume_on = other});
+      } catch (const section_closed&) {
+        at.push_back(home.here());
+      }
+      try {
+        co_await cs.execute(after(nothing()), body, {.stop = token, .resume_on = other});
+      } catch (const operation_cancelled&) {
+        at.push_back(home.here());
+      }
+      const auto again = [&]() -> task<> {
+        co_await cs.execute(after(nothing()), body, {.resume_on = other});
+      };
+      try {
+        co_await cs.execute(again);
+      } catch (const reentry_error&) {
+        at.push_back(home.here());
+      }
+    };
+    bool on_an_executor = false;
+    SUBCASE("on an executor") { on_an_executor = true; }
+    SUBCASE("on a plain thread") {}
+    bool over = false;
+    auto use = [&]() -> foreign {
+      co_await refused();
+      over = true;
+    };
+    std::optional<foreign> f;
+    if (on_an_executor) {
+      support::run_on(home, [&] { f.emplace(use()); });
+    } else {
+      f.emplace(use());
+    }
+    CHECK(over);
+    CHECK(at == std::vector(3, on_an_executor));
+    while (home.run() + other.run() != 0) {
+    }
+    f->rethrow();
+  }
+
+  TEST_CASE("after: what refuses the request comes back from where a dependency has led") {
+    loop home;
+    critical_section closed;
+    sync_wait(closed.close());
+    gate g;
+    bool at_home = false;
+    auto use = [&]() -> foreign {
+      try {
+        co_await closed.execute(after(g.passed()), [] {}, {.resume_on = home});
+      } catch (const section_closed&) {
+        at_home = home.here();
+      }
+    };
+    const foreign f = use();
+    std::thread([&g] { g.open(); }).join();
+    CHECK_FALSE(f.done());
+    home.run();
+    CHECK(f.done());
+    CHECK(at_home);
   }
 
   TEST_CASE("after: nothing starts until it is awaited") {

@@ -134,19 +134,24 @@ class come_back : private suspended<job> {
 };
 
 // The dependencies may end anywhere. The request is made there, without a detour, but its awaiter
-// comes back to where it was, as from any other execution.
+// comes back to where it was, as from any other execution; but what refuses the request is thrown
+// without a detour, unless the dependencies have led elsewhere.
 template <class Body, class Data, class... A>
 task<body_result_t<call_after<Body, Data, A...>>> wait_and_execute(
     section_core& section, std::tuple<A...> all, Body body, Data data, execute_options options,
     kept_token stop, lane_ref lane, std::source_location where) {
   using call = call_after<Body, Data, A...>;
-  const executor_ref home = options.resume_on ? options.resume_on : here().runs_on;
+  const executor_ref began_on = here().runs_on;
+  const std::uint64_t began_in = thread_number();
+  const executor_ref home = options.resume_on ? options.resume_on : began_on;
+  bool asked = false;  // what is thrown then has come home already, or refuses the request
   std::exception_ptr error;
   try {
     const std::stop_token token = stop.get();
     if (options.stop.token() != nullptr) options.stop = token;
     const bool expired = options.deadline != never && options.deadline <= timer_now();
     if (expired || token.stop_requested()) {  // then it does not wait for the others
+      asked = true;
       co_await execution_awaiter<void (*)()>(section, +[] {}, options, where);  // throws
     }
     auto values = co_await std::apply(
@@ -154,6 +159,7 @@ task<body_result_t<call_after<Body, Data, A...>>> wait_and_execute(
     if (home != here().runs_on) options.resume_on = home;
     std::optional<stream> on;
     if (lane) options.on = &on.emplace(stream_access::on(std::move(lane)));
+    asked = true;
     co_return co_await execution_awaiter<call>(
         section,
         call(std::move(body), std::move(data),
@@ -162,7 +168,9 @@ task<body_result_t<call_after<Body, Data, A...>>> wait_and_execute(
   } catch (...) {
     error = std::current_exception();
   }
-  co_await come_back(home);
+  const bool is_where_it_began =
+      here().runs_on == began_on && (began_on || thread_number() == began_in);
+  if (!asked || !is_where_it_began) co_await come_back(home);
   std::rethrow_exception(error);
 }
 
