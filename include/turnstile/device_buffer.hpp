@@ -35,7 +35,8 @@ class device_buffer {
       : lane_(detail::stream_access::lane_of(s)),
         identity_(std::make_unique<detail::resource_identity>("device_buffer", s.where())),
         size_(n) {
-    if (n > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    if (n > (std::numeric_limits<std::size_t>::max)() / sizeof(T))
+      throw std::bad_array_new_length();
     if (n != 0) data_ = static_cast<T*>(lane_->allocate(n * sizeof(T)));
   }
   device_buffer(device_buffer&& other) noexcept

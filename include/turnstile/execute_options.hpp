@@ -15,7 +15,7 @@ namespace turnstile {
 class stream;
 
 /// No deadline.
-inline constexpr auto never = std::chrono::steady_clock::time_point::max();
+inline constexpr auto never = (std::chrono::steady_clock::time_point::max)();
 
 /// Refers to a token for the length of the call that it is passed to.
 class stop_ref {

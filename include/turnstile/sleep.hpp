@@ -17,8 +17,9 @@ std::chrono::nanoseconds whole_nanoseconds(std::chrono::duration<Rep, Period> d)
   using std::chrono::nanoseconds;
   const long double n = std::chrono::duration<long double, std::nano>(d).count();
   if (!(n > 0)) return nanoseconds::zero();
-  const auto most = static_cast<long double>(nanoseconds::max().count());
-  return n >= most ? nanoseconds::max() : nanoseconds(static_cast<nanoseconds::rep>(std::ceil(n)));
+  const auto most = static_cast<long double>((nanoseconds::max)().count());
+  return n >= most ? (nanoseconds::max)()
+                   : nanoseconds(static_cast<nanoseconds::rep>(std::ceil(n)));
 }
 
 }  // namespace detail

@@ -37,7 +37,7 @@ class time_limit : public countdown, private timer {
   void begin(std::chrono::nanoseconds time) noexcept {
     if (time == std::chrono::nanoseconds::zero()) return time_is_over(*this);
     const time_point end = later(timer_now(), time);
-    if (end != time_point::max()) start(end);  // else it is for ever
+    if (end != (time_point::max)()) start(end);  // else it is for ever
   }
 
   // When the child has ended. True: its time was over, and nobody else wanted it to stop.

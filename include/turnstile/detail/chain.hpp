@@ -96,7 +96,7 @@ class site {
   constexpr bool has_name() const noexcept { return size_ >= 2; }
   // Of longer names the beginning is kept.
   static constexpr std::uint32_t length_of(std::string_view name) noexcept {
-    return static_cast<std::uint32_t>(std::min(name.size(), std::size_t{0x7fffffff}));
+    return static_cast<std::uint32_t>((std::min)(name.size(), std::size_t{0x7fffffff}));
   }
 
   // The name's, and a bit: shared. What a request says of itself lies behind it.

@@ -102,7 +102,7 @@ class ticket_ring {
    public:
     explicit private_side(std::size_t capacity)
         : log2_stashes_(static_cast<std::uint8_t>(std::countr_zero(
-              capacity > cells_inside ? capacity : std::min(capacity, stashes_inside)))) {
+              capacity > cells_inside ? capacity : (std::min)(capacity, stashes_inside)))) {
       if (is_allocated()) [[unlikely]]
         allocate(capacity);
     }

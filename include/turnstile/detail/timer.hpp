@@ -15,7 +15,7 @@ using time_point = std::chrono::steady_clock::time_point;
 // What is too far away is never.
 template <class TimePoint>
 TimePoint later(TimePoint now, std::chrono::nanoseconds by) noexcept {
-  return by >= TimePoint::max() - now ? TimePoint::max() : now + by;
+  return by >= (TimePoint::max)() - now ? (TimePoint::max)() : now + by;
 }
 
 // Intrusive: lives in the frame or node that waits, so starting it allocates nothing.
