@@ -84,7 +84,9 @@ class stream {
   stream& operator=(stream&&) noexcept = default;
 
   device where() const noexcept { return lane_->where(); }
-  /// For launches and calls of CUDA; null on the host device.
+  /// For launches and calls of CUDA; null on the host device. What is its thread's last error after
+  /// a section's body, and was not before, is that execution's error. The answer that something is
+  /// not ready may take its place: a body that asks checks its launches first.
   CUstream_st* native_handle() const noexcept { return lane_->native(); }
 
   /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA,

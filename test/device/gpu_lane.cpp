@@ -685,10 +685,11 @@ TEST_SUITE("device") {
     fake::table().exchange_capture_mode(&relaxed);
     constexpr int out_of_memory = 2;
     const auto check_none = [](auto f) {
-      for (const int before : {0, 9}) {
+      for (const int before : {0, 9, detail::gpu_errors::not_ready}) {
+        CAPTURE(before);
         fake::set_last_error(before);
         f();
-        CHECK((fake::table().peek_at_last_error() != 0) == (before != 0));
+        CHECK((fake::table().peek_at_last_error() != 0) == (before == 9));
       }
       fake::set_last_error(0);
     };
@@ -751,6 +752,21 @@ TEST_SUITE("device") {
     before = l->begin_submission();
     fake::launch(s.native_handle(), [] {}, 9);
     CHECK(l->end_submission(before).error != nullptr);
+    see_all_done();
+  }
+
+  TEST_CASE("gpu: the same error in two bodies is found in both where something was not ready") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    fake::set_last_error(detail::gpu_errors::not_ready);
+    for (int i = 0; i != 2; ++i) {
+      CAPTURE(i);
+      const int before = l->begin_submission();
+      fake::launch(s.native_handle(), [] {}, 9);
+      CHECK(l->end_submission(before).error != nullptr);
+    }
+    CHECK(fake::table().peek_at_last_error() == 0);
     see_all_done();
   }
 

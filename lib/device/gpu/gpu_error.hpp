@@ -18,6 +18,16 @@ struct gpu_outcome {
   bool failed() const noexcept { return code != gpu_errors::success; }
 };
 
+// No later work on that device can succeed in this process.
+bool is_sticky(int code) noexcept;
+
+// A thread's last error, if it stands for no failure that somebody has yet to find: there is none,
+// or something was not ready, or it is sticky, which stays with its thread for good and was told.
+inline bool is_nobodys(int last_error) noexcept {
+  return last_error == gpu_errors::success || last_error == gpu_errors::not_ready ||
+         is_sticky(last_error);
+}
+
 // What fails in this scope is not the calling thread's last error afterwards, where a program looks
 // whether its own launch has failed.
 class no_last_error {
@@ -25,7 +35,7 @@ class no_last_error {
   explicit no_last_error(const gpu_api& api) noexcept
       : api_(api), before_(api.peek_at_last_error()) {}
   ~no_last_error() {
-    if (before_ == gpu_errors::success) api_.get_last_error();
+    if (is_nobodys(before_)) api_.get_last_error();
   }
   no_last_error(const no_last_error&) = delete;
   no_last_error& operator=(const no_last_error&) = delete;
@@ -34,9 +44,6 @@ class no_last_error {
   const gpu_api& api_;
   const int before_;
 };
-
-// No later work on that device can succeed in this process.
-bool is_sticky(int code) noexcept;
 
 // `what` says where and what was tried: "cuda:0: cudaEventRecord".
 device_error gpu_error(const gpu_api& api, int code, const std::string& what, bool lost = false);

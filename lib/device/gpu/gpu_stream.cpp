@@ -455,9 +455,8 @@ int gpu_stream::begin_submission() {
 }
 
 // An error that has been told is taken from the thread, or the next one of the same number would
-// not be seen. Not one that is beside an older one: that may be of a body around this one. One that
-// ended a device is none of those: it stays with its thread for good, and has been told. That
-// something is not ready, which the body may have asked, is no error, and nobody's.
+// not be seen. Not one that is beside an older one: that may be of a body around this one, unless
+// it is nobody's. That something is not ready, which the body may have asked, is no error.
 lane::submitted gpu_stream::end_submission(int error_before) noexcept {
   lane::submitted all;
   if (device_.over() == nullptr) {
@@ -466,9 +465,7 @@ lane::submitted gpu_stream::end_submission(int error_before) noexcept {
       if (now != gpu_errors::not_ready) {
         all.error = device_.error_of({now, "a call of the body"}, name());
       }
-      if (error_before == gpu_errors::success || is_sticky(error_before)) {
-        device_.forget_last_error();
-      }
+      if (is_nobodys(error_before)) device_.forget_last_error();
     }
   }
   std::exception_ptr e = record_behind_body(all.end);
