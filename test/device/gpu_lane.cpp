@@ -13,11 +13,14 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <exception>
 #include <latch>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -1178,6 +1181,54 @@ TEST_SUITE("device") {
     });
     CHECK(text.find(expected) != std::string::npos);
     CHECK(fake::table().peek_at_last_error() == 0);
+  }
+
+  TEST_CASE("gpu: who hears of an error behind another one may use the stream") {
+    static stream* used = nullptr;
+    static std::atomic<int> told = 0;
+    told = 0;
+    const gpus g(fake::table(), gpus::afterwards::memory_is_left);
+    loop l;
+    stream s(device::cuda(0));
+    used = &s;
+    on_unobserved_error([](std::exception_ptr, std::string_view, std::source_location) {
+      ++told;
+      message_of([] { used->record(); });
+    });
+    std::optional<device_buffer<int>> first(std::in_place, s, 1);
+    std::optional<device_buffer<int>> second(std::in_place, s, 1);
+    const auto free_in_vain = [](auto& memory) {
+      fake::fail(fake::call::free_async, 1, 9);
+      memory.reset();
+    };
+    free_in_vain(first);
+    const auto await_in_vain = [&](int expected) {
+      fake::fail(fake::call::event_record, 1, 400);
+      std::string text = "nothing";
+      async_scope scope{{.executor = l}};
+      scope.spawn(note_error(s.completion(), text));
+      l.run();
+      CHECK(told == expected);
+      fake::go_by_itself(true);
+      until([&] {
+        l.run();
+        return text != "nothing";
+      });
+      CHECK(text.find("cudaFreeAsync failed") != std::string::npos);
+    };
+    SUBCASE("of memory that cannot be freed") {
+      free_in_vain(second);
+      CHECK(told == 1);
+    }
+    SUBCASE("of a place that cannot be recorded") { await_in_vain(1); }
+    SUBCASE("of that in a stream that is closed") {
+      CHECK_FALSE(shut_down_devices(0s).empty());
+      free_in_vain(second);
+      await_in_vain(2);
+    }
+    fake::go_by_itself(true);  // also what is recorded meanwhile
+    until([] { return !detail::engine::the().has_pending(); });
+    on_unobserved_error(nullptr);
   }
 
   TEST_CASE("gpu: awaiting a stream of a lost device fails once no callable runs there any more") {

@@ -9,6 +9,7 @@
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -38,6 +39,31 @@ void add_error(std::exception_ptr& first, std::exception_ptr e, const std::strin
 }
 
 }  // namespace
+
+// As add_error, for who has a stream's turn: the others are reported at the end, which comes after
+// the turn. Whoever hears of them may give work to the same stream.
+class gpu_stream::other_errors {
+ public:
+  explicit other_errors(const std::string& place) noexcept : place_(place) {}
+  ~other_errors() {
+    for (std::size_t i = 0; i != count_; ++i) report(std::move(all_[i]), place_);
+  }
+  other_errors(const other_errors&) = delete;
+  other_errors& operator=(const other_errors&) = delete;
+
+  void add_behind(std::exception_ptr& first, std::exception_ptr e) noexcept {
+    if (first == nullptr) {
+      first = std::move(e);
+    } else if (e != first) {
+      all_[count_++] = std::move(e);
+    }
+  }
+
+ private:
+  const std::string& place_;
+  std::array<std::exception_ptr, 2> all_;  // no turn has more
+  std::size_t count_ = 0;
+};
 
 std::shared_ptr<gpu_stream> gpu_stream::make(gpu_device& on) {
   on.must_work();
@@ -303,8 +329,9 @@ void gpu_stream::deallocate(void* p) noexcept {
 }
 
 void gpu_stream::owe(std::exception_ptr e) noexcept {
+  other_errors others(name());
   const std::lock_guard turn(order_);
-  add_error(owed_, std::move(e), name());
+  others.add_behind(owed_, std::move(e));
 }
 
 void gpu_stream::wait(point& p) {
@@ -353,16 +380,16 @@ void gpu_stream::must_have_work() const {
 }
 
 // By who has its turn. What goes wrong is that place's, unless it ends the device.
-point_ref gpu_stream::place_behind_all(gpu_outcome& o, gpu_outcome& again) {
+point_ref gpu_stream::place_behind_all(gpu_outcome& o, gpu_outcome& again, other_errors& others) {
   bool is_capturing = false;
   o = device_.make_current();
   if (!o.failed()) o = ask_for_capture(is_capturing);
   if (is_capturing) refuse_capture();
-  if (is_closed_.load(relaxed)) add_error(owed_, captured(&throw_shut_down), name());
+  if (is_closed_.load(relaxed)) others.add_behind(owed_, captured(&throw_shut_down));
   point_ref end;
   if (!o.failed()) end = point_ref(put_point(o, asked_for::by_somebody));
   if (end || is_sticky(o.code) || o.code == gpu_errors::runtime_unloading) return end;
-  add_error(owed_, device_.error_of(o, name()), name());
+  others.add_behind(owed_, device_.error_of(o, name()));
   again = device_.make_current();
   if (!again.failed()) end = point_ref(put_point(again, asked_for::by_somebody));
   return end;
@@ -374,10 +401,11 @@ point_ref gpu_stream::record_to_wait() try {
   point_ref end;
   gpu_outcome o;
   gpu_outcome again;
+  other_errors others(name());
   {
     const std::lock_guard turn(order_);
     must_have_work();
-    if (device_.over() == nullptr) end = place_behind_all(o, again);
+    if (device_.over() == nullptr) end = place_behind_all(o, again, others);
     if (!end) {
       gpu_point& bare = *device_.take_bare_point();
       put_bare_point(bare, asked_for::by_somebody);

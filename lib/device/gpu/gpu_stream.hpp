@@ -103,7 +103,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   bool try_to_put_point(gpu_outcome& o) noexcept;
   void put_bare_point(gpu_point& p, asked_for by) noexcept;
   void must_have_work() const;
-  point_ref place_behind_all(gpu_outcome& o, gpu_outcome& again);
+  class other_errors;
+  point_ref place_behind_all(gpu_outcome& o, gpu_outcome& again, other_errors& others);
   void append(gpu_point& p) noexcept;
   std::exception_ptr record_behind_body(point_ref& end) noexcept;
   [[nodiscard]] bool wait_instead() noexcept;
