@@ -74,7 +74,8 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// exists, or was given something after it; work of an adopted stream, if that still exists, or if
 /// somebody awaits it. Called again, or on two threads at once, it waits for what is left.
 ///
-/// Threads    from any thread; blocks it
+/// Threads    from any thread; blocks it. A body that submits work is waited for, so within one
+///            this would wait for itself
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);
 
 }  // namespace turnstile

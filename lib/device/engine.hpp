@@ -91,8 +91,9 @@ class engine {
 
   bool has_pending() const noexcept { return pending_.load(seq_cst) != 0; }  // E2
 
-  // Blocks until `are_done()`, which says that the engine has let go of some lanes, and until
-  // whoever let go of them is out of them. Looks meanwhile. False: it took too long.
+  // Blocks until `are_done()`, which says that the engine has let go of some lanes and nobody adds
+  // to them, and until whoever let go of them is out of them. Looks meanwhile. False: it took too
+  // long.
   template <class F>
   bool drain(F are_done, steady_clock::time_point until) noexcept {
     while (!are_done() || polling_.load(acquire)) {  // E1

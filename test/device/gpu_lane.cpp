@@ -1139,6 +1139,22 @@ TEST_SUITE("device") {
     until([] { return fake::living() == fake::alive{}; });
   }
 
+  TEST_CASE("gpu: shut_down_devices waits for a body that submits work") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    fake::go_by_itself(true);
+    const int before = l->begin_submission();
+    const auto began = std::chrono::steady_clock::now();
+    CHECK(shut_down_devices(50ms) == std::vector<std::string>{"cuda:0 stream #1"});
+    CHECK(std::chrono::steady_clock::now() - began >= 50ms);
+    std::exception_ptr error;
+    std::thread body([&] { error = l->end_submission(before).error; });
+    CHECK(shut_down_devices(30s).empty());
+    body.join();
+    CHECK(error == nullptr);
+  }
+
   TEST_CASE("gpu: awaiting a stream fails only when what was given is done") {
     const gpus g;
     loop l;

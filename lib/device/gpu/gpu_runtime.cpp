@@ -230,7 +230,7 @@ void forget_ended(const gpu_device* d) {
   std::erase(all.ended, d);
 }
 
-bool is_watched(const std::shared_ptr<gpu_stream>& s) noexcept { return s->is_watched(); }
+bool is_in_use(const std::shared_ptr<gpu_stream>& s) noexcept { return s->is_in_use(); }
 
 }  // namespace
 
@@ -305,7 +305,7 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   for (const auto& each : streams) {
     for (const auto& s : each) s->close(gpu_stream::pending::everything);
   }
-  const auto are_done = [](const auto& each) { return std::ranges::none_of(each, &is_watched); };
+  const auto are_done = [](const auto& each) { return std::ranges::none_of(each, &is_in_use); };
   engine::the().drain([&] { return std::ranges::all_of(streams, are_done); }, until);
   std::vector<std::string> busy;
   for (std::size_t i = 0; i != devices.size(); ++i) {

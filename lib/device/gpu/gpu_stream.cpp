@@ -575,6 +575,14 @@ bool gpu_stream::is_watched() const noexcept {
   return watched_ != nullptr;
 }
 
+bool gpu_stream::is_in_use() noexcept {
+  if (end_by_fork() == nullptr) {  // as above
+    const std::lock_guard turn(order_);
+    if (submissions_ != 0) return true;
+  }
+  return is_watched();
+}
+
 bool gpu_stream::finish() noexcept {
   if (end_by_fork() != nullptr) return true;  // as above
   CUstream_st* s = nullptr;

@@ -62,8 +62,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   enum class pending : bool { given, everything };
   // Takes no more work. What was given is still done, and looked for.
   void close(pending looked_for) noexcept;
-  // The engine looks at it: something is pending.
-  bool is_watched() const noexcept;
+  // Something is pending, or will be when a body that gives work by itself has ended.
+  bool is_in_use() noexcept;
   // Once it is closed: gives the stream back unless something is pending. True: it has.
   bool finish() noexcept;
 
@@ -106,6 +106,8 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   class other_errors;
   point_ref place_behind_all(gpu_outcome& o, gpu_outcome& again, other_errors& others);
   void append(gpu_point& p) noexcept;
+  // The engine looks at it: something is pending.
+  bool is_watched() const noexcept;
   std::exception_ptr record_behind_body(point_ref& end) noexcept;
   [[nodiscard]] bool wait_instead() noexcept;
   void owe(std::exception_ptr e) noexcept;
