@@ -88,6 +88,38 @@ struct last_record {
   std::atomic<bool> has_begun{false};
 };
 
+// The first stream or event that is destroyed is so only when it may.
+struct held_end {
+  held_end() { the = this; }
+  void hold_stream() {
+    table.stream_destroy = [](CUstream_st* s) {
+      the->wait_if_first();
+      return fake::table().stream_destroy(s);
+    };
+  }
+  void hold_event() {
+    table.event_destroy = [](CUevent_st* e) {
+      the->wait_if_first();
+      return fake::table().event_destroy(e);
+    };
+  }
+
+  gpu_api table = fake::table();
+  std::latch has_begun{1};
+  std::latch may_end{1};
+
+ private:
+  static inline held_end* the = nullptr;
+
+  void wait_if_first() {
+    if (is_held.exchange(true)) return;
+    has_begun.count_down();
+    may_end.wait();
+  }
+
+  std::atomic<bool> is_held{false};
+};
+
 std::string why_not(const gpu_api& api, int index = 0) {
   const gpus g(api);
   const std::string why(device::cuda(index).why_not());
@@ -1153,6 +1185,24 @@ TEST_SUITE("device") {
     CHECK(shut_down_devices(30s).empty());
     body.join();
     CHECK(error == nullptr);
+  }
+
+  TEST_CASE("gpu: shut_down_devices waits for another one that gives something back") {
+    held_end hold;
+    SUBCASE("a stream") { hold.hold_stream(); }
+    SUBCASE("an event") { hold.hold_event(); }
+    const gpus g(hold.table);
+    stream s(device::cuda(0));
+    fake::go_by_itself(true);
+    sync_wait(s.record());
+    fake::begin_capture(s.native_handle());  // so it ends without a place, and the event is idle
+    std::thread other([] { shut_down_devices(30s); });
+    hold.has_begun.wait();
+    const auto began = std::chrono::steady_clock::now();
+    CHECK(shut_down_devices(50ms).empty());
+    CHECK(std::chrono::steady_clock::now() - began >= 50ms);
+    hold.may_end.count_down();
+    other.join();
   }
 
   TEST_CASE("gpu: awaiting a stream fails only when what was given is done") {

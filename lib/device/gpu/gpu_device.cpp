@@ -152,8 +152,7 @@ void gpu_device::give_back(gpu_point& p) noexcept {
     ++destroying_;
   }
   destroy(e);
-  const std::lock_guard locked(lock_);
-  --destroying_;
+  end_destroy();
 }
 
 // Null: there is none, and one more may be made.
@@ -229,9 +228,11 @@ void gpu_device::destroy_events(steady_clock::time_point until) noexcept {
   for (std::size_t i = 0; blocked_ == 0 && i != points_.size(); ++i) {
     if (!points_[i]->is_reached()) continue;
     CUevent_st* const e = points_[i]->event_.exchange(nullptr, relaxed);
+    ++destroying_;
     locked.unlock();
     destroy(e);
     locked.lock();
+    --destroying_;
   }
   locked.unlock();
   wait_until_none(destroying_, until);
@@ -245,6 +246,16 @@ void gpu_device::begin_block() noexcept {
 void gpu_device::end_block() noexcept {
   const std::lock_guard locked(lock_);
   --blocked_;
+}
+
+void gpu_device::begin_destroy() noexcept {
+  const std::lock_guard locked(lock_);
+  ++destroying_;
+}
+
+void gpu_device::end_destroy() noexcept {
+  const std::lock_guard locked(lock_);
+  --destroying_;
 }
 
 void gpu_point::recycle() noexcept { device_.give_back(*this); }

@@ -109,13 +109,16 @@ class gpu_device {
   // No more streams; those that there are.
   std::vector<std::shared_ptr<gpu_stream>> retire();
   // Afterwards, once the streams have nothing to do: the events that nobody waits for. A thread
-  // that is blocked on one of them or destroys one may just be on its way out, and is waited for
-  // until then.
+  // that is blocked on one of them, or destroys one or a stream, may just be on its way out, and is
+  // waited for until then.
   void destroy_events(steady_clock::time_point until) noexcept;
 
   // While a thread is blocked on an event of this device.
   void begin_block() noexcept;
   void end_block() noexcept;
+  // While a thread destroys what others cannot find any more: begun before they cannot.
+  void begin_destroy() noexcept;
+  void end_destroy() noexcept;
 
  private:
   void lose(gpu_outcome o, const std::string& place) noexcept;
@@ -140,7 +143,7 @@ class gpu_device {
   std::vector<std::weak_ptr<gpu_stream>> streams_;
   std::uint32_t last_number_ = 0;
   std::uint32_t blocked_ = 0;     // threads, on an event
-  std::uint32_t destroying_ = 0;  // threads, an event that no point has any more
+  std::uint32_t destroying_ = 0;  // threads, an event that no point has any more, or a stream
   bool is_retired_ = false;
 };
 

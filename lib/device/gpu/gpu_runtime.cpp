@@ -308,14 +308,17 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
   const auto are_done = [](const auto& each) { return std::ranges::none_of(each, &is_in_use); };
   engine::the().drain([&] { return std::ranges::all_of(streams, are_done); }, until);
   std::vector<std::string> busy;
+  std::vector<gpu_device*> ended;
   for (std::size_t i = 0; i != devices.size(); ++i) {
     const std::size_t before = busy.size();
     for (const auto& s : streams[i]) {
       if (!s->finish()) busy.push_back(s->name());
     }
-    if (busy.size() == before) forget_ended(devices[i]);
+    if (busy.size() == before) ended.push_back(devices[i]);
   }
   for (gpu_device* const d : devices) d->destroy_events(until);
+  // Not before that: another call, too, waits for who calls the driver for them.
+  std::ranges::for_each(ended, &forget_ended);
   return busy;
 }
 

@@ -592,6 +592,7 @@ bool gpu_stream::finish() noexcept {
     const std::lock_guard turn(order_);
     const std::lock_guard locked(list_lock_);
     if (!points_.empty() || submissions_ != 0) return false;
+    device_.begin_destroy();
     s = native_.exchange(nullptr, relaxed);
     block = std::exchange(block_, nullptr);
     unused = std::exchange(last_resort_, nullptr);
@@ -602,6 +603,7 @@ bool gpu_stream::finish() noexcept {
   }
   if (block != nullptr) device_.give_back_block(block);
   if (s != nullptr && !is_adopted_ && device_.over() == nullptr) device_.api().stream_destroy(s);
+  device_.end_destroy();
   return true;
 }
 
