@@ -126,13 +126,17 @@ class variable {
   /// meanwhile does not wait for that, and copies.
   ///
   /// Lifetime   what `fn` returns must not refer to the value, which may end with the call. If `fn`
-  ///            is a pointer to a data member, that member is copied
+  ///            is a pointer to a data member, that member is copied, and so cannot be an array
   template <std::invocable<const T&> F>
   decltype(auto) with_read_lock(F&& fn) const {
     touch();
     const snapshot<T> now = value_.read();
     if constexpr (std::is_member_object_pointer_v<std::remove_cvref_t<F>>) {
-      return std::remove_cvref_t<std::invoke_result_t<F, const T&>>(std::invoke(fn, *now));
+      using member = std::remove_cvref_t<std::invoke_result_t<F, const T&>>;
+      static_assert(std::copy_constructible<member>,
+                    "a member is copied, which this one cannot be: give a function instead of the "
+                    "pointer");
+      return member(std::invoke(fn, *now));
     } else {
       return std::invoke(std::forward<F>(fn), *now);
     }
