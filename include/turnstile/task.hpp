@@ -43,22 +43,22 @@ class task_promise_base : public coroutine_promise {
     std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) const noexcept {
       task_promise_base& p = h.promise();
       suspending now{h, static_cast<chain_promise*>(&p)};
-      const bool leaves_own = p.finish(now.is_known(), now.is_in_own_await());
+      const bool leaves_own = p.finish(now.is_known());
       now.begin_end();
-      if (leaves_own) [[unlikely]]
-        return go_on_apart(p, now.is_in_own_await());
+      if (leaves_own || now.is_in_place()) [[unlikely]]
+        return go_on_apart(p);
       const std::coroutine_handle<> next = p.who_goes_on();
-      if (!next) return std::noop_coroutine();  // the frame may be gone
+      if (!next) {  // the frame may be gone
+        if (now.is_known()) give_back(nullptr);
+        return std::noop_coroutine();
+      }
       if (now.is_known()) now.begin();  // else whoever has resumed it goes on in what it was
       return p.go_to(h, next);
     }
 
-    // Whoever has resumed it goes on afterwards in what it was, or as nobody where that is what it
-    // awaited: its own chain may be gone then. Who awaits it may be somebody else's coroutine,
-    // which puts no chain of its own in place.
-    TURNSTILE_COLD static std::coroutine_handle<> go_on_apart(task_promise_base& p,
-                                                              bool in_own_await) noexcept {
-      if (in_own_await) drop(std::exchange(here().chain, nullptr));
+    // Whoever has resumed it goes on afterwards in what it was, or as nobody. Who awaits it may be
+    // somebody else's coroutine, which puts no chain of its own in place.
+    TURNSTILE_COLD static std::coroutine_handle<> go_on_apart(task_promise_base& p) noexcept {
       const chain_scope as{share(p.base())};
       if (const std::coroutine_handle<> next = p.who_goes_on()) run_to_suspension(next);
       return std::noop_coroutine();

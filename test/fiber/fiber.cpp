@@ -20,6 +20,7 @@
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -224,6 +225,29 @@ TEST_SUITE("fiber") {
     sync_wait(cs.execute(body));
     on.run();
     CHECK(ran == 1);
+  }
+
+  TEST_CASE("fiber: what has resumed it goes on as nobody when it has ended") {
+    struct in_place_then_asks {
+      bool* may_stop;
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<> h) const {
+        bool* const answer = may_stop;
+        h.resume();  // this may be gone
+        const auto ask = [](bool& possible) -> support::foreign {
+          const std::stop_token token = co_await current_stop_token();
+          possible = token.stop_possible();
+        };
+        CHECK(ask(*answer).done());
+      }
+      void await_resume() const noexcept {}
+    };
+    loop on;
+    bool may_stop = true;
+    auto f = spawn_fiber(on, [&] { turnstile::await(in_place_then_asks{&may_stop}); });
+    on.run();
+    sync_wait(std::move(f));
+    CHECK_FALSE(may_stop);
   }
 
   TEST_CASE("fiber: a guard that it still has at its end is its awaiter's") {

@@ -13,7 +13,9 @@
 #include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
+#include <functional>
 #include <optional>
+#include <queue>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
@@ -227,6 +229,108 @@ struct in_place {
   }
   void await_resume() const noexcept {}
 };
+
+// Asks for a section in coroutines that know nothing of each other, and notes whether one was
+// refused.
+class outsiders {
+ public:
+  explicit outsiders(critical_section& cs) noexcept : cs_(&cs) {}
+
+  void ask() { all_.push_back(enter_if_allowed(*cs_, refused_)); }
+  // Once all of them have been let in, or one was not.
+  bool any_refused() const {
+    for (const foreign& f : all_) f.wait();
+    return refused_;
+  }
+
+ private:
+  static foreign enter_if_allowed(critical_section& cs, bool& refused) {
+    try {
+      co_await cs.execute([] {});
+    } catch (const reentry_error&) {
+      refused = true;
+    }
+  }
+
+  critical_section* cs_;
+  bool refused_ = false;
+  std::vector<foreign> all_;
+};
+
+// Resumes its coroutine within its own code, and asks then, maybe after it has opened a gate on
+// another thread.
+struct in_place_then_asks {
+  outsiders* who;
+  gate* opened_elsewhere = nullptr;
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) const {
+    outsiders* const asks = who;
+    gate* const g = opened_elsewhere;
+    h.resume();  // this may be gone
+    if (g != nullptr) std::jthread([g] { g->open(); }).join();
+    asks->ask();
+  }
+  void await_resume() const noexcept {}
+};
+
+// Goes on as another one, which somebody has kept, and is kept itself.
+struct kept_handle {
+  std::coroutine_handle<> kept;
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> h) noexcept { kept = h; }
+  void await_resume() const noexcept {}
+};
+struct goes_on_as {
+  kept_handle* other;
+  kept_handle* self;
+
+  bool await_ready() const noexcept { return false; }
+  std::coroutine_handle<> await_suspend(std::coroutine_handle<> h) const noexcept {
+    self->kept = h;
+    return other->kept;
+  }
+  void await_resume() const noexcept {}
+};
+
+foreign ask_when_resumed(kept_handle& k, bool& may_stop) {
+  co_await k;
+  const std::stop_token token = co_await current_stop_token();
+  may_stop = token.stop_possible();
+}
+
+// Another library's loop: who gives it something while it is idle runs it.
+class loop_in_place {
+ public:
+  template <class F>
+  void post(F f) {
+    ready_.emplace(std::move(f));
+    if (std::exchange(runs_, true)) return;
+    while (!ready_.empty()) {
+      const std::function<void()> next = std::move(ready_.front());
+      ready_.pop();
+      next();
+    }
+    runs_ = false;
+  }
+
+  struct turn {
+    loop_in_place* in;
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> h) const {
+      in->post([h] { h.resume(); });
+    }
+    void await_resume() const noexcept {}
+  };
+  turn a_turn() noexcept { return {this}; }
+
+ private:
+  std::queue<std::function<void()>> ready_;
+  bool runs_ = false;
+};
+
+lazy<support::as_it_is> wait_for_turn(own_loop&, loop_in_place& in) { co_await in.a_turn(); }
 
 // Below what has ended nothing can be stopped any more.
 template <class A>
@@ -645,6 +749,129 @@ TEST_SUITE("path") {
     scope.spawn(plain());
     sync_wait(scope.join());
     CHECK(cs.statistics().executions == 2);
+  }
+
+  TEST_CASE("any coroutine: what has resumed it goes on as nobody, however the task went on") {
+    critical_section cs;
+    critical_section other;
+    gate first;
+    gate last;
+    outsiders who(cs);
+    async_scope scope;
+    const auto check = [&](auto inner) {
+      const auto outer = [&]() -> task<> { co_await cs.execute(inner); };
+      scope.spawn(outer());
+      first.open();
+      sync_wait(scope.join());
+      CHECK_FALSE(who.any_refused());
+    };
+    const in_place_then_asks asks{&who};
+    SUBCASE("it ended") {
+      check([&]() -> task<> { co_await asks; });
+    }
+    SUBCASE("it ended, and another library had resumed it before") {
+      check([&]() -> task<> {
+        co_await first;
+        co_await asks;
+      });
+    }
+    SUBCASE("it awaited a task") {
+      check([&]() -> task<> {
+        co_await asks;
+        co_await nothing();
+      });
+    }
+    SUBCASE("it awaited a task with a guard") {
+      check([&]() -> task<> {
+        co_await asks;
+        const section_guard g = co_await other.lock();
+        co_await nothing();
+      });
+    }
+    SUBCASE("it awaited children") {
+      check([&]() -> task<> {
+        co_await asks;
+        co_await when_all(nothing(), nothing());
+      });
+    }
+    SUBCASE("it was resumed in place once more") {
+      check([&]() -> task<> {
+        co_await asks;
+        co_await asks;
+      });
+    }
+    SUBCASE("it waited, and ended on another thread") {
+      check([&]() -> task<> {
+        co_await in_place_then_asks{&who, &last};
+        co_await last;
+      });
+    }
+  }
+
+  TEST_CASE("any coroutine: what it goes on as after it was resumed in place is not in its chain") {
+    kept_handle other;
+    kept_handle self;
+    bool may_stop = true;
+    const foreign asks = ask_when_resumed(other, may_stop);
+    const auto waits = [&]() -> task<> {
+      co_await in_place();
+      co_await goes_on_as{&other, &self};
+    };
+    async_scope scope;
+    const auto limited = [&]() -> task<> { co_await timeout(waits(), 1h); };
+    scope.spawn(limited());
+    CHECK(asks.done());
+    CHECK_FALSE(may_stop);
+    self.kept.resume();
+    sync_wait(scope.join());
+  }
+
+  TEST_CASE("any coroutine: nor is one that has the place in memory of a task that ended so") {
+    own_loop home;
+    loop_in_place in;
+    critical_section cs;
+    outsiders who(cs);
+    bool asked = false;
+    const auto takes_turn = [&]() -> task<> { co_await in.a_turn(); };
+    const auto holds = [&]() -> task<> {
+      const section_guard g = co_await cs.lock();
+      co_await takes_turn();
+      co_await takes_turn();
+      in.post([&] {
+        who.ask();
+        asked = true;
+      });
+      co_await wait_for_turn(home, in);
+      CHECK(asked);
+    };
+    async_scope scope;
+    scope.spawn(holds());
+    sync_wait(scope.join());
+    CHECK_FALSE(who.any_refused());
+  }
+
+  TEST_CASE("any coroutine: what has resumed another one in its stead goes on as nobody") {
+    own_loop home;
+    loop_in_place in;
+    critical_section cs;
+    gate g;
+    outsiders who(cs);
+    const auto body = [&]() -> task<> {
+      co_await wait_for_turn(home, in);
+      in.post([&] { who.ask(); });
+      co_await g;
+    };
+    bool over = false;
+    const auto outer = [&]() -> task<> {
+      co_await cs.execute(body);
+      over = true;
+    };
+    async_scope scope;
+    scope.spawn(outer());
+    g.open();
+    sync_wait(scope.join());
+    CHECK(over);
+    CHECK_FALSE(who.any_refused());
   }
 
   TEST_CASE("any coroutine: locking again and again does not grow the stack") {

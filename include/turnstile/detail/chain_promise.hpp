@@ -50,7 +50,9 @@ class chain_promise {
   // The coroutine runs on this thread from here on.
   void enter() noexcept {
     chain_frame* const mine = std::exchange(chain_, nullptr);
-    if (here().chain == mine || (here().resumed == this && left_holds_here(mine))) {
+    if (is_in_await_of(frame_)) [[unlikely]] {
+      enter_in_place(mine);
+    } else if (here().chain == mine || (here().resumed == this && left_holds_here(mine))) {
       alone_ = true;
       outer_ = mine;
     } else {
@@ -61,10 +63,9 @@ class chain_promise {
   }
 
   // It ends here; `known`: it was resumed by the library. What it still holds can be had from
-  // take_left. True: the thread is left with its own chain, which ends before whoever has resumed
-  // it goes on, or is another one's as well.
-  bool finish(bool known = true, bool in_own_await = false) noexcept {
-    const bool leaves_own = !known && alone_ && (in_own_await || outer_ != base_);
+  // take_left. True: the thread is left with its own chain, which is another one's as well.
+  bool finish(bool known = true) noexcept {
+    const bool leaves_own = !known && alone_ && outer_ != base_;
     chain_frame* const mine = std::exchange(here().chain, left_to_others(known));
     if (mine == base_) [[likely]] {
       drop(mine);
@@ -87,7 +88,23 @@ class chain_promise {
     outer_ = outer;
   }
 
+ protected:
+  void is_of(std::coroutine_handle<> h) noexcept { frame_ = h.address(); }
+
  private:
+  // Within its own await_suspend, which goes on afterwards, when its chain may be gone: as nobody,
+  // where nothing but guards lies on top of what was left there.
+  TURNSTILE_COLD void enter_in_place(chain_frame* mine) noexcept {
+    here().resumed = &in_place;
+    alone_ = false;
+    outer_ = std::exchange(here().chain, mine);
+    if (below_guards(outer_) == below_guards(mine)) drop(std::exchange(outer_, nullptr));
+  }
+  static const chain_frame* below_guards(const chain_frame* top) noexcept {
+    while (is_hold(top)) top = top->parent;
+    return top;
+  }
+
   // What the thread had. The library resumes a coroutine with nothing on the thread but its own
   // chain; that ends with it, and who awaits it may be somebody else's coroutine, which takes what
   // it finds: the chain that this one started on, which is the awaiter's. Whoever else has resumed
@@ -112,6 +129,7 @@ class chain_promise {
   chain_frame* outer_ = nullptr;  // while running: what the thread had; else the address of that
   chain_frame* left_ = nullptr;   // after the end: guards not yet unlocked
   chain_frame* base_ = nullptr;   // what it started on; owned share
+  const void* frame_ = nullptr;   // of the coroutine
   bool alone_ = false;            // what the thread had is the coroutine's own chain
 };
 
@@ -167,12 +185,12 @@ class tracked<A&, of_coroutine> {
       if constexpr (std::is_void_v<answer>) {
         awaiter_->await_suspend(h);  // the frame may be gone
         now.waits();
-        chain_promise::give_back(outer);
+        give_back_or_nothing(now.is_known(), outer);
       } else if constexpr (std::is_same_v<answer, bool>) {
         const bool suspended = awaiter_->await_suspend(h);
         if (suspended) {
           now.waits();
-          chain_promise::give_back(outer);
+          give_back_or_nothing(now.is_known(), outer);
         } else {
           now.goes_on();
           away_ = nullptr;
@@ -183,8 +201,9 @@ class tracked<A&, of_coroutine> {
         transfer_scope after{h, now};
         const std::coroutine_handle<> next = awaiter_->await_suspend(h);  // the frame may be gone
         const bool is_for_it = of_coroutine || next == h;
+        const bool went_on = now.went_on_in_place();
         if (!now.leaves_the_library(is_for_it ? &p : nullptr)) {
-          chain_promise::give_back(outer);
+          give_back_or_nothing(went_on, outer);
         } else {
           drop(outer);
           if (!is_for_it) chain_promise::give_back(nullptr);
@@ -207,6 +226,14 @@ class tracked<A&, of_coroutine> {
   }
 
  private:
+  // Nothing is left on the thread by one that the library has resumed, which puts the chain right:
+  // what was there is the coroutine's own chain. Another library's code may go on before, where
+  // that ran in its stead.
+  static void give_back_or_nothing(bool nothing, chain_frame* outer) noexcept {
+    if (nothing) drop(std::exchange(outer, nullptr));
+    chain_promise::give_back(outer);
+  }
+
   static decltype(auto) take_at_once(A& awaiter) {
     if constexpr (requires { awaiter.await_resume(was_ready{}); }) {
       return awaiter.await_resume(was_ready{});
@@ -259,9 +286,9 @@ tracked_awaiter_of<T> track(T&& t, const Ask& is_ready = {}) {
 class coroutine_promise : public chain_promise, public recycled {
  public:
   struct begin {
-    chain_promise& p;
+    coroutine_promise& p;
     bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_suspend(std::coroutine_handle<> h) const noexcept { p.is_of(h); }
     void await_resume() const noexcept { p.enter(); }
   };
 

@@ -148,6 +148,7 @@ class fiber_core::promise : public coroutine_promise {
       promise& p = h.promise();
       p.finish();
       suspending now{h, static_cast<chain_promise*>(&p)};
+      if (now.is_known()) give_back(nullptr);
       now.begin_end();
       const chain_scope nothing_held{nullptr};  // what the fiber began on ends with it
       p.fiber_->ended();                        // the frame is gone

@@ -13,14 +13,22 @@
 //
 //   the address of a coroutine that runs
 //   that address and 1 while its await_suspend is called, in which somebody may resume it as well
+//   that address and 2 meanwhile, if somebody's own code has resumed it
+//   in_place from then on in which it was resumed within that: its frame may be gone
 //   what stands for it, while another library's coroutine runs in its stead
 //   null: nothing that is known, as while the end of a coroutine is told, whose frame may be gone
+//
+// Limits: an await_suspend runs on the chain of the coroutine that waits, until it resumes that. If
+// that is resumed on another thread, or by another coroutine of the library's or in a body that the
+// await_suspend runs, and ends, then what the await_suspend asks the library afterwards is asked on
+// a chain that is gone.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
 #include <turnstile/detail/thread_state.hpp>
 
 #include <coroutine>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -30,6 +38,18 @@ namespace turnstile::detail {
 inline const void* in_await(std::coroutine_handle<> h) noexcept {
   return static_cast<const char*>(h.address()) + 1;
 }
+// The same of one that somebody's own code has resumed.
+inline const void* in_await_of_others(std::coroutine_handle<> h) noexcept {
+  return static_cast<const char*>(h.address()) + 2;
+}
+// Whether what runs here is called by the await_suspend of the coroutine with that frame.
+inline bool is_in_await_of(const void* frame) noexcept {
+  const auto resumed = reinterpret_cast<std::uintptr_t>(here().resumed);
+  return resumed - reinterpret_cast<std::uintptr_t>(frame) - 1 < 2;
+}
+
+// Its address is what the rest of an await_suspend stands behind that has resumed its coroutine.
+inline constexpr char in_place{};
 
 // A place in a relay's list.
 struct transfer_node {
@@ -123,15 +143,19 @@ class suspending {
       : from_(h), before_(here().resumed), is_known_(before_ == h.address() || before_ == self) {}
 
   // In which it may transfer.
-  void begin() noexcept { here().resumed = is_known_ ? in_await(from_) : nullptr; }
+  void begin() noexcept {
+    here().resumed = is_known_ ? in_await(from_) : in_await_of_others(from_);
+  }
   // In which its frame may end.
   void begin_end() noexcept {
     if (is_known_) here().resumed = nullptr;
   }
 
   bool is_known() const noexcept { return is_known_; }
-  // What it waits for has resumed it while it was told to.
-  bool is_in_own_await() const noexcept { return before_ == in_await(from_); }
+  // Or what that has led to: it runs within an await_suspend that has resumed its own coroutine.
+  bool is_in_place() const noexcept { return before_ == &in_place; }
+  // Its await_suspend has resumed it.
+  bool went_on_in_place() const noexcept { return is_known_ && here().resumed == &in_place; }
 
   void goes_on() noexcept { here().resumed = is_known_ ? from_.address() : before_; }
   void waits() noexcept { here().resumed = is_known_ ? nullptr : before_; }
