@@ -56,8 +56,8 @@
 #else
 #define TURNSTILE_INLINE inline
 #endif
-// Which executor somebody refers to is told by an address that a program and a shared library have
-// to agree on, also if the program hides what it defines (-fvisibility=hidden).
+// What is told by an address that a program and a shared library have to agree on, as which
+// executor somebody refers to, also if the program hides what it defines (-fvisibility=hidden).
 #define TURNSTILE_VISIBLE [[gnu::visibility("default")]]
 #else
 #define TURNSTILE_COLD

@@ -49,7 +49,7 @@ inline bool is_in_await_of(const void* frame) noexcept {
 }
 
 // Its address is what the rest of an await_suspend stands behind that has resumed its coroutine.
-inline constexpr char in_place{};
+TURNSTILE_VISIBLE inline constexpr char in_place{};
 
 // A place in a relay's list.
 struct transfer_node {
