@@ -29,13 +29,15 @@ void report(std::exception_ptr e, const std::string& place) noexcept {
   report_unobserved(std::move(e), place, std::source_location::current());
 }
 
-// Keeps the first; nobody takes the others.
+// Keeps the first. True: `e` is another one, which nobody takes.
+bool comes_behind(std::exception_ptr& first, std::exception_ptr& e) noexcept {
+  if (first != nullptr) return e != nullptr && e != first;
+  first = std::move(e);
+  return false;
+}
+
 void add_error(std::exception_ptr& first, std::exception_ptr e, const std::string& place) noexcept {
-  if (first == nullptr) {
-    first = std::move(e);
-  } else if (e != nullptr && e != first) {
-    report(std::move(e), place);
-  }
+  if (comes_behind(first, e)) report(std::move(e), place);
 }
 
 }  // namespace
@@ -52,11 +54,7 @@ class gpu_stream::other_errors {
   other_errors& operator=(const other_errors&) = delete;
 
   void add_behind(std::exception_ptr& first, std::exception_ptr e) noexcept {
-    if (first == nullptr) {
-      first = std::move(e);
-    } else if (e != first) {
-      all_[count_++] = std::move(e);
-    }
+    if (comes_behind(first, e)) all_[count_++] = std::move(e);
   }
 
  private:
