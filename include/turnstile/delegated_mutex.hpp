@@ -19,12 +19,12 @@ namespace turnstile {
 /// after unlock the fiber resumes on the executor it came from. So that code must not rely on its
 /// thread: no `thread_local` values and no std::mutex kept across lock or unlock, no CUDA device
 /// that was set before.
-/// Elsewhere lock blocks the thread. A plain thread's unlock runs no code of others, except for a
-/// coroutine whose executor runs jobs within post and that is given its guard: one std::scoped_lock
-/// of this and a std::mutex, and a std::condition_variable_any, are safe there, but not in a fiber.
-/// Bodies that wait run on the section's executor then, or on thread_pool::shared(), whose threads
-/// must not all be blocked in lock. On an executor's thread unlock serves what waits, so bodies
-/// must not lock what is locked across it.
+/// Elsewhere lock blocks the thread. A plain thread's unlock runs no code of others, unless an
+/// executor runs jobs within post, the section's or that of a coroutine which goes on: one
+/// std::scoped_lock of this and a std::mutex, and a std::condition_variable_any, are safe there, but
+/// not in a fiber. Bodies that wait run on the section's executor then, or on
+/// thread_pool::shared(), whose threads must not all be blocked. On an executor's thread unlock
+/// serves what waits, so bodies must not lock what is locked across it.
 ///
 /// Choose it for code that cannot be changed. Other code should use critical_section::execute.
 ///

@@ -47,8 +47,8 @@ class batch {
   bool passes_to_shared() const noexcept { return to_shared_; }
   // The job of a bound section, on its executor. That may have passed it on, and then the thread
   // says otherwise.
-  void note_sent_home(bool is) noexcept { was_sent_home_ = is; }
-  bool was_sent_home() const noexcept { return was_sent_home_; }
+  void begin_at_home_of(const section_core& s) noexcept { at_home_of_ = &s; }
+  bool is_at_home_of(const section_core& s) const noexcept { return at_home_of_ == &s; }
   static void post_back(request& r) noexcept {
     batch one;
     one.keep_off();
@@ -232,11 +232,11 @@ class batch {
   batch* outer_ = nullptr;
   request* own_ = nullptr;
   several_request* owes_ = nullptr;
+  const section_core* at_home_of_ = nullptr;
   bool keep_ = false;
   bool keeps_off_ = false;
   bool is_off_ = false;
   bool to_shared_ = false;
-  bool was_sent_home_ = false;
   const bool rests_on_held_ = false;
 };
 

@@ -63,7 +63,8 @@ section_core::published said(after_publish what) noexcept {
 // Who is off is only told of something, on a thread that may be anybody's. A thread that is blocked
 // in line has nothing else to do, and all threads of an executor may be blocked there. So one that
 // is about to block leaves its own one out; and a guard, which is no body, is given anywhere also
-// where the section is bound.
+// where the section is bound, but on no executor that has nothing to do with it: that may be one
+// that nobody runs.
 executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
   request& who = behind(next);
   if (bound() && !lock_request::is_one(who)) return bound_to();
@@ -71,8 +72,8 @@ executor_ref section_core::who_serves(request& next, const batch& done) const no
   if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
   const thread_state& t = here();
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
-  if (t.runs_on && !may_block && !done.is_off()) return t.runs_on;
-  const executor_ref home = home_of(who);
+  if (t.runs_on && !may_block && !done.is_off() && !bound_elsewhere()) return t.runs_on;
+  const executor_ref home = bound() ? executor_ref() : home_of(who);
   return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
 }
 
@@ -87,7 +88,7 @@ bool section_core::is_elsewhere_for(request& r) const noexcept {
 bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
   if (here().changes_a_variable()) [[unlikely]]
     return true;
-  if (bound()) return !done.was_sent_home() && is_elsewhere_for(r);
+  if (bound()) return !done.is_at_home_of(*this) && is_elsewhere_for(r);
   return done.rests_on_held() && suspended<request>::thread_behind(behind(r)) != nullptr;
 }
 
@@ -170,7 +171,10 @@ TURNSTILE_INLINE void section_core::hand_back(request& r, const request* own,
 TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, batch& done) noexcept {
   if (has_tail_) [[unlikely]] {
     request* const first = unless_it_waits(r, done);
-    if (first != r) return first;  // it may belong elsewhere
+    if (first != r) {
+      if (r == own) own = nullptr;  // others may serve it, and it is gone then
+      return first;                 // it may belong elsewhere
+    }
   }
   request* ends = r;  // who is handed back
   if (r->may_wait) [[unlikely]] {
@@ -477,7 +481,7 @@ bool section_core::pass_awake(stand_in& s, executor_ref to, queued where) noexce
 
 void section_core::serve_posted(stand_in& s) noexcept {
   batch done(rests_on_held());
-  done.note_sent_home(is_sent_home_);
+  if (is_sent_home_) done.begin_at_home_of(*this);
   if (!asks_there()) return serve_or_pass(&s, done, budget::jobs);
   request* const r = next_after_asking(s, done);
   if (r != nullptr) {
@@ -498,9 +502,10 @@ void section_core::serve_or_pass(request* r, batch& done, int most_bodies) noexc
   done.deliver();
 }
 
+// Not where who withdraws runs, which may have nothing to do with the section.
 void section_core::go_past_withdrawn() noexcept {
   batch done;
-  done.keep_off();
+  done.keep_off_to_shared();
   if (!asks_there() || !ask_on_executor_again(done)) {
     if (request* const next = finish_and_next()) pass_to_executor(*next, done);
   }
@@ -510,7 +515,7 @@ void section_core::go_past_withdrawn() noexcept {
 void section_core::run_posted(job& self) noexcept {
   section_core& s = static_cast<section_core&>(self);
   batch done(rests_on_held());
-  done.note_sent_home(s.is_sent_home_);
+  if (s.is_sent_home_) done.begin_at_home_of(s);
   s.serve_or_pass(s.next_awaited(), done, budget::jobs);
 }
 

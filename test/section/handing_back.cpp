@@ -565,3 +565,48 @@ TEST_CASE("a guard is given to a blocked thread by whoever has it, also of a bou
     }
   }
 }
+
+// Who withdraws may run anywhere, and nobody may run there any more: a section that waits for its
+// executor with what is withdrawn goes on where others can go on.
+TEST_CASE("a section is not left to the executor of who withdraws") {
+  loop home;
+  loop behind;
+  loop withdraws;
+  std::stop_source stop;
+  bool over = false;
+  bool next_over = false;
+  async_scope scope{{.executor = home}};
+  calls asks_to_stop([&] { stop.request_stop(); });
+  const auto withdraw = [&] {
+    home.run();
+    executor_ref(withdraws).post(asks_to_stop);
+    withdraws.run_one();
+    while (!next_over) {
+      home.run();
+      std::this_thread::yield();
+    }
+    CHECK(over);
+  };
+  SUBCASE("bound, and a guard is next") {
+    critical_section cs({.executor = behind});
+    const auto locks = [&]() -> task<> { const section_guard mine = co_await cs.lock(); };
+    scope.spawn(note_when_over(over, cs.execute([] {}, {.stop = stop.get_token()})));
+    scope.spawn(note_when_over(next_over, locks()));
+    withdraw();
+  }
+  SUBCASE("not bound") {
+    critical_section cs;
+    variable<int> v(0);
+    section_guard mine = support::hold(cs);
+    scope.spawn(note_when_over(over, cs.execute([] {}, {.stop = stop.get_token()})));
+    scope.spawn(note_when_over(next_over, cs.execute([] {})));
+    home.run();
+    calls leaves([&] { v.update([&](int&) { mine.unlock(); }); });
+    executor_ref(behind).post(leaves);
+    behind.run_one();
+    withdraw();
+  }
+  CHECK(withdraws.pending() == 0);
+  sync_wait(scope.join());
+  behind.run();
+}
