@@ -132,8 +132,9 @@ class variable {
     touch();
     const snapshot<T> now = value_.read();
     if constexpr (std::is_member_object_pointer_v<std::remove_cvref_t<F>>) {
-      using member = std::remove_cvref_t<std::invoke_result_t<F, const T&>>;
-      static_assert(std::copy_constructible<member>,
+      using result = std::invoke_result_t<F, const T&>;
+      using member = std::remove_cvref_t<result>;
+      static_assert(std::is_constructible_v<member, result>,
                     "a member is copied, which this one cannot be: give a function instead of the "
                     "pointer");
       return member(std::invoke(fn, *now));

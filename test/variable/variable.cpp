@@ -272,6 +272,17 @@ TEST_SUITE("variable") {
     const variable<point> small({3, 4});
     static_assert(std::is_same_v<decltype(small.with_read_lock(&point::y)), int>);
     CHECK(small.with_read_lock(&point::y) == 4);
+    struct never_moved {
+      explicit never_moved(int v) : value(v) {}
+      never_moved(const never_moved&) = default;
+      never_moved(never_moved&&) = delete;
+      int value;
+    };
+    struct around {
+      never_moved inner;
+    };
+    const variable<around> copied(around{never_moved(5)});
+    CHECK(copied.with_read_lock(&around::inner).value == 5);
     // Of anything else the caller says what it gives.
     static const int outside = 5;
     const auto refers = [](const entry&) -> const int& { return outside; };

@@ -19,9 +19,13 @@
 //   null: nothing that is known, as while the end of a coroutine is told, whose frame may be gone
 //
 // Limits: an await_suspend runs on the chain of the coroutine that waits, until it resumes that. If
-// that is resumed on another thread, or by another coroutine of the library's or in a body that the
-// await_suspend runs, and ends, then what the await_suspend asks the library afterwards is asked on
-// a chain that is gone.
+// that is resumed on another thread, or by the library within the await_suspend (on an executor
+// that runs jobs within post, in a body that is run there), and ends, then what the await_suspend
+// asks the library afterwards is asked on a chain that is gone.
+// Nothing tells a coroutine in whose stead another library's ran and was resumed in place, by a
+// loop of its own, from one in whose stead that has ended at once. If it then awaits another such
+// coroutine, which waits, that loop goes on with its chain. And without tail calls what it transfers
+// to begins when that loop returns.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
