@@ -1,18 +1,22 @@
 // lost_sections.cpp - sections whose data was on a GPU that is lost: nobody waits for ever, nobody
 // gets in.
 
+#include "device/engine.hpp"
 #include "device/fake_gpu.hpp"
 #include "device/gpus.hpp"
 #include "support/hold.hpp"
 #include "support/loop.hpp"
+#include "support/unobserved.hpp"
 
 #include <turnstile/turnstile.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -187,6 +191,65 @@ TEST_SUITE("device") {
     t.run_until_ended(1);
     CHECK(t.ends[0].starts_with("lost: "));
     CHECK_THROWS_AS(cs.try_execute(looks), device_error);
+    CHECK_FALSE(ran);
+    sync_wait(t.scope.join());
+  }
+
+  TEST_CASE("lost: who asked for a body goes on once no callable of it runs any more") {
+    for (const auto hand_on : {turnstile::release::submission, turnstile::release::completion}) {
+      for (const bool is_heard_within : {false, true}) {
+        CAPTURE(is_heard_within);
+        gpu_to_lose t;
+        const support::unobserved none;
+        std::optional<critical_section> cs(
+            std::in_place, section_options{.place = device::cuda(0), .hand_on = hand_on});
+        stream on(device::cuda(0));
+        stream other(device::cuda(0));
+        std::atomic<bool> runs = false;
+        std::atomic<bool> may_end = false;
+        std::thread driver;
+        const auto body = [&](stream& s) {
+          s.enqueue([&] {
+            runs = true;
+            until([&] { return may_end.load(); });
+          });
+          driver = std::thread([&] { fake::step(on.native_handle()); });
+          until([&] { return runs.load(); });
+          fake::lose(0, illegal_address);
+          if (is_heard_within) CHECK_THROWS_AS(other.record(), device_error);
+        };
+        t.spawn(cs->execute(body, {.on = &on}));
+        for (int i = 0; i != 10; ++i) {
+          t.l.run();
+          detail::engine::the().poll();
+          CHECK(t.ends.empty());
+        }
+        may_end = true;
+        driver.join();
+        t.run_until_ended(1);
+        CHECK(t.ends[0].starts_with("lost: "));
+        const auto looks = [] {};
+        CHECK_THROWS_AS(cs->execute_blocking(looks), device_error);
+        sync_wait(t.scope.join());
+        cs.reset();
+        CHECK(none.seen().empty());
+      }
+    }
+  }
+
+  TEST_CASE("lost: a callable of a body that the device calls late does not run") {
+    gpu_to_lose t;
+    critical_section cs;
+    stream on(device::cuda(0));
+    bool ran = false;
+    const auto body = [&ran](stream& s) {
+      s.enqueue([&ran] { ran = true; });
+      fake::lose(0, illegal_address);
+    };
+    t.spawn(cs.execute(body, {.on = &on}));
+    t.run_until_ended(1);
+    CHECK(t.ends[0].starts_with("lost: "));
+    CHECK(fake::call_late() == 1);
     CHECK_FALSE(ran);
     sync_wait(t.scope.join());
   }

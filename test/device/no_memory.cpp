@@ -230,6 +230,29 @@ TEST_SUITE("device") {
     CHECK(fake::table().peek_at_last_error() == 0);
   }
 
+  TEST_CASE("no memory: a callable of a body on a lost device is called late and does not run") {
+    const losses heard;
+    const gpus g(table(), gpus::afterwards::lost);
+    stream s(device::cuda(0));
+    prepare_places(s, 1);
+    const event only_place = s.record();  // there is no other one
+    const detail::lane_ref l = detail::stream_access::lane_of(s);
+    const int before = l->begin_submission();
+    bool ran = false;
+    s.enqueue([&ran] { ran = true; });
+    fake::lose(0, 719);
+    detail::lane::submitted all;
+    {
+      const no_memory from_here;
+      all = l->end_submission(before);
+    }
+    CHECK_FALSE(all.end);
+    REQUIRE(all.error != nullptr);
+    CHECK_THROWS_AS(std::rethrow_exception(all.error), device_error);
+    CHECK(fake::call_late() == 1);
+    CHECK_FALSE(ran);
+  }
+
   TEST_CASE("no memory: memory that cannot be freed") {
     const gpus g(table(), gpus::afterwards::memory_is_left);
     fake::go_by_itself(true);

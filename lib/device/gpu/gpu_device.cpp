@@ -18,10 +18,6 @@ constexpr int relaxed_capture = 2;  // cudaStreamCaptureModeRelaxed
 
 thread_local const gpu_device* looks_at = nullptr;  // a device is never destroyed
 
-bool is_final(int code) noexcept {
-  return is_sticky(code) || code == gpu_errors::runtime_unloading;
-}
-
 }  // namespace
 
 gpu_device::gpu_device(const gpu_api& api, int index, std::string name)

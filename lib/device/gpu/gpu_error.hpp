@@ -20,6 +20,10 @@ struct gpu_outcome {
 
 // No later work on that device can succeed in this process.
 bool is_sticky(int code) noexcept;
+// The same, or the process ends.
+inline bool is_final(int code) noexcept {
+  return is_sticky(code) || code == gpu_errors::runtime_unloading;
+}
 
 // A thread's last error, if it stands for no failure that somebody has yet to find: there is none,
 // or something was not ready, or it is sticky, which stays with its thread for good and was told.

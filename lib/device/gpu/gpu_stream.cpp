@@ -6,10 +6,12 @@
 #include "device/gpu/gpu_runtime.hpp"
 
 #include <turnstile/detail/contract.hpp>
+#include <turnstile/detail/threads.hpp>
 #include <turnstile/thread_pool.hpp>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -373,7 +375,7 @@ point_ref gpu_stream::record() {
 // By who has its turn. Throws if all is over, also what was given: when the device is lost a
 // callable may still run, and a stream that is closed may still have work.
 void gpu_stream::must_have_work() const {
-  if (calls_.empty() && !is_watched()) device_.must_work();
+  if (!may_still_call()) device_.must_work();
   if (native() == nullptr) throw_shut_down();
 }
 
@@ -445,8 +447,9 @@ bool gpu_stream::try_to_put_point(gpu_outcome& o) noexcept try {
 }
 
 // For what was given and has no point behind it: reached when the stream has nothing more to do.
-void gpu_stream::put_bare_point(gpu_point& p, asked_for by) noexcept {
+void gpu_stream::put_bare_point(gpu_point& p, asked_for by, gpu_outcome failure) noexcept {
   p.begin(calls_.take(), std::exchange(owed_, nullptr), by == asked_for::here);
+  p.failure_ = failure;
   if (by == asked_for::by_somebody) p.keep();
   append(p);
 }
@@ -494,41 +497,54 @@ lane::submitted gpu_stream::end_submission(int error_before) noexcept {
       if (is_nobodys(error_before)) device_.forget_last_error();
     }
   }
-  std::exception_ptr e = record_behind_body(all.end);
-  if (all.error == nullptr || (e != nullptr && device_.over() != nullptr)) all.error = std::move(e);
+  record_behind_body(all);
   return all;
 }
 
-// What was given has to be ordered, or done.
-std::exception_ptr gpu_stream::record_behind_body(point_ref& end) noexcept try {
+// What was given has to be ordered, or done. That the device is lost takes the place of an error of
+// the body's; the point says it, if a callable may still run there.
+void gpu_stream::record_behind_body(lane::submitted& all) noexcept try {
+  if (const gpu_end* const forked = end_by_fork()) {  // who has the locks may not be here
+    all.error = forked->error;
+    return;
+  }
   gpu_outcome o;
   gpu_outcome again;
+  bool is_over = false;
   {
     const std::lock_guard turn(order_);
     --submissions_;
-    if (const gpu_end* const over = device_.over()) return over->error;
-    if (o = device_.make_current(); !o.failed()) {
-      end = point_ref(put_point(o, asked_for::by_somebody));
+    is_over = device_.over() != nullptr;
+    if (!is_over) {
+      if (o = device_.make_current(); !o.failed()) {
+        all.end = point_ref(put_point(o, asked_for::by_somebody));
+      }
+      if (all.end) return;
+      all.end = point_ref(put_point(again, asked_for::by_somebody));
+      if (!all.end) again = synchronize();
+      is_over = is_final(again.code);
     }
-    if (end) return nullptr;
-    end = point_ref(put_point(again, asked_for::by_somebody));
-    if (!end) again = synchronize();
-    if (again.failed() && !is_sticky(again.code)) {
+    if (!all.end && (is_over ? may_still_call() : again.failed())) {
       gpu_point& bare = *device_.take_bare_point();
-      put_bare_point(bare, asked_for::by_somebody);
-      end = point_ref(&bare);
+      put_bare_point(bare, asked_for::by_somebody, is_over ? again : gpu_outcome());
+      all.end = point_ref(&bare);
     }
   }
   device_.forget_last_error();
-  if (again.failed()) device_.ends_with(again, name());
-  if (const gpu_end* const over = device_.over()) return over->error;
-  return device_.failure(o, name());
+  device_.ends_with(again, name());
+  if (is_over) {
+    all.error = all.end ? nullptr : device_.over()->error;
+    return;
+  }
+  std::exception_ptr e = device_.failure(o, name());
+  if (all.error == nullptr || device_.over() != nullptr) all.error = std::move(e);
 } catch (...) {
   std::exception_ptr why = std::current_exception();
-  return wait_instead() ? std::move(why) : device_.over()->error;
+  if (!wait_instead()) why = device_.over()->error;
+  if (all.error == nullptr || device_.over() != nullptr) all.error = std::move(why);
 }
 
-// For want of memory. False: the device is lost.
+// For want of memory. False: the device is lost, and no callable runs there any more.
 bool gpu_stream::wait_instead() noexcept {
   gpu_outcome o;
   {
@@ -539,7 +555,17 @@ bool gpu_stream::wait_instead() noexcept {
     device_.forget_last_error();
     device_.ends_with(o, name());
   }
-  return device_.over() == nullptr;
+  if (device_.over() == nullptr) return true;
+  while (!are_all_settled()) sleep_for(std::chrono::microseconds(50));
+  return false;
+}
+
+bool gpu_stream::are_all_settled() noexcept {
+  const std::lock_guard turn(order_);
+  const std::lock_guard locked(list_lock_);
+  bool all = calls_.are_settled();
+  for (gpu_point* p = points_.front(); p != nullptr; p = p->next_) all &= p->calls_.are_settled();
+  return all;
 }
 
 // Behind what was given, if there are no callables. What is captured does not run, and a point
@@ -567,6 +593,9 @@ void gpu_stream::close(pending looked_for) noexcept {
   }
   if (o.failed()) device_.ends_with(o, name());
 }
+
+// By who has its turn, on a lost device.
+bool gpu_stream::may_still_call() const noexcept { return !calls_.empty() || is_watched(); }
 
 bool gpu_stream::is_watched() const noexcept {
   const std::lock_guard locked(list_lock_);

@@ -101,15 +101,17 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   enum class asked_for : bool { by_somebody, here };
   gpu_point* put_point(gpu_outcome& o, asked_for by);
   bool try_to_put_point(gpu_outcome& o) noexcept;
-  void put_bare_point(gpu_point& p, asked_for by) noexcept;
+  void put_bare_point(gpu_point& p, asked_for by, gpu_outcome failure = {}) noexcept;
   void must_have_work() const;
   class other_errors;
   point_ref place_behind_all(gpu_outcome& o, gpu_outcome& again, other_errors& others);
   void append(gpu_point& p) noexcept;
   // The engine looks at it: something is pending.
   bool is_watched() const noexcept;
-  std::exception_ptr record_behind_body(point_ref& end) noexcept;
+  bool may_still_call() const noexcept;
+  void record_behind_body(lane::submitted& all) noexcept;
   [[nodiscard]] bool wait_instead() noexcept;
+  bool are_all_settled() noexcept;
   void owe(std::exception_ptr e) noexcept;
 
   gpu_point* first_or_let_go(std::shared_ptr<gpu_stream>& me) noexcept;
