@@ -1,6 +1,9 @@
 // gpu_lane.cpp - streams of GPUs, on a runtime that does what the test says.
 
+#include "device/gpu/gpu_lane.hpp"
+
 #include "device/fake_gpu.hpp"
+#include "device/gpu/gpu_device.hpp"
 #include "device/gpu/gpu_runtime.hpp"
 #include "device/gpus.hpp"
 #include "support/child_process.hpp"
@@ -1204,6 +1207,27 @@ TEST_SUITE("device") {
     CHECK(std::chrono::steady_clock::now() - began >= 50ms);
     hold.may_end.count_down();
     other.join();
+  }
+
+  TEST_CASE("gpu: who shuts down finds a stream that just ends until the driver has it back") {
+    static detail::gpu_device* on = nullptr;
+    static std::size_t found = 0;
+    gpu_api api = fake::table();
+    api.stream_destroy = [](CUstream_st* s) {
+      found = on->retire().size();
+      return fake::table().stream_destroy(s);
+    };
+    fake::reset();
+    detail::gpu_device d(api, 0, "fake");
+    on = &d;
+    found = 0;
+    {
+      const stream s = detail::stream_access::on(
+          detail::lane_ref(new detail::gpu_lane(d.where(), detail::gpu_stream::make(d))));
+    }
+    CHECK(found == 1);
+    CHECK(d.retire().empty());
+    CHECK(fake::living().streams == 0);
   }
 
   TEST_CASE("gpu: awaiting a stream fails only when what was given is done") {

@@ -15,7 +15,10 @@ class gpu_lane final : public lane {
  public:
   gpu_lane(device where, std::shared_ptr<gpu_stream> s) noexcept
       : lane(where), stream_(std::move(s)) {}
-  ~gpu_lane() override { stream_->close(gpu_stream::pending::given); }
+  ~gpu_lane() override {
+    stream_->close(gpu_stream::pending::given);
+    static_cast<void>(stream_->finish());  // while who shuts down finds it, and waits for that
+  }
 
   CUstream_st* native() const noexcept override { return stream_->native(); }
 
