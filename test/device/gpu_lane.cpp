@@ -1205,8 +1205,41 @@ TEST_SUITE("device") {
     const auto began = std::chrono::steady_clock::now();
     CHECK(shut_down_devices(50ms).empty());
     CHECK(std::chrono::steady_clock::now() - began >= 50ms);
+    // It is still waited for, and no other table is taken.
+    CHECK(shut_down_devices(50ms).empty());
+    CHECK(std::chrono::steady_clock::now() - began >= 100ms);
+    detail::use_gpu_api(&fake::table());
+    CHECK_FALSE(device::cuda(0).available());
     hold.may_end.count_down();
     other.join();
+  }
+
+  TEST_CASE("gpu: shut_down_devices called again destroys what a blocked thread kept it from") {
+    static std::atomic<bool> is_blocked = false;
+    static std::atomic<bool> may_go_on = false;
+    is_blocked = false;
+    may_go_on = false;
+    gpu_api api = fake::table();
+    api.event_synchronize = [](CUevent_st* e) {
+      is_blocked = true;
+      const int code = fake::table().event_synchronize(e);
+      until([] { return may_go_on.load(); });
+      return code;
+    };
+    const gpus g(api);
+    stream s(device::cuda(0));
+    std::vector<event> all;
+    all.push_back(s.record());
+    until([] { return is_blocked.load(); });
+    all.push_back(s.record());
+    fake::go_by_itself(true);
+    for (const event& e : all) until([&] { return is_ready(e); });
+    all.clear();
+    until([] { return shut_down_devices(0s).empty(); });
+    CHECK(fake::living().events != 0);
+    may_go_on = true;
+    CHECK(shut_down_devices(30s).empty());
+    CHECK(fake::living().events == 0);
   }
 
   TEST_CASE("gpu: who shuts down finds a stream that just ends until the driver has it back") {

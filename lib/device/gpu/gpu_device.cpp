@@ -211,17 +211,20 @@ bool gpu_device::is_none(const std::uint32_t& threads) noexcept {
   return threads == 0;
 }
 
-void gpu_device::wait_until_none(const std::uint32_t& threads,
+bool gpu_device::wait_until_none(const std::uint32_t& threads,
                                  steady_clock::time_point until) noexcept {
-  while (!is_none(threads) && steady_clock::now() < until) {
+  while (!is_none(threads)) {
+    if (steady_clock::now() >= until) return false;
     sleep_for(std::chrono::microseconds(50));
   }
+  return true;
 }
 
-void gpu_device::destroy_events(steady_clock::time_point until) noexcept {
+bool gpu_device::destroy_events(steady_clock::time_point until) noexcept {
   wait_until_none(blocked_, until);
   std::unique_lock locked(lock_);
-  for (std::size_t i = 0; blocked_ == 0 && i != points_.size(); ++i) {
+  std::size_t i = 0;
+  for (; blocked_ == 0 && i != points_.size(); ++i) {
     if (!points_[i]->is_reached()) continue;
     CUevent_st* const e = points_[i]->event_.exchange(nullptr, relaxed);
     ++destroying_;
@@ -230,8 +233,9 @@ void gpu_device::destroy_events(steady_clock::time_point until) noexcept {
     locked.lock();
     --destroying_;
   }
+  const bool saw_all = i == points_.size();
   locked.unlock();
-  wait_until_none(destroying_, until);
+  return wait_until_none(destroying_, until) && saw_all;
 }
 
 void gpu_device::begin_block() noexcept {

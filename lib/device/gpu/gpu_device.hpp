@@ -110,8 +110,8 @@ class gpu_device {
   std::vector<std::shared_ptr<gpu_stream>> retire();
   // Afterwards, once the streams have nothing to do: the events that nobody waits for. A thread
   // that is blocked on one of them, or destroys one or a stream, may just be on its way out, and is
-  // waited for until then.
-  void destroy_events(steady_clock::time_point until) noexcept;
+  // waited for until then. False: in vain.
+  [[nodiscard]] bool destroy_events(steady_clock::time_point until) noexcept;
 
   // While a thread is blocked on an event of this device.
   void begin_block() noexcept;
@@ -127,7 +127,7 @@ class gpu_device {
   void destroy(CUevent_st* e) const noexcept;
   void* unused_block();
   bool is_none(const std::uint32_t& threads) noexcept;
-  void wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;
+  bool wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;
 
   const gpu_api& api_;
   const device where_;

@@ -316,7 +316,9 @@ std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within) {
     }
     if (busy.size() == before) ended.push_back(devices[i]);
   }
-  for (gpu_device* const d : devices) d->destroy_events(until);
+  for (gpu_device* const d : devices) {
+    if (!d->destroy_events(until)) std::erase(ended, d);
+  }
   // Not before that: another call, too, waits for who calls the driver for them.
   std::ranges::for_each(ended, &forget_ended);
   return busy;
