@@ -616,6 +616,21 @@ TEST_SUITE("device") {
     see_all_done();
   }
 
+  TEST_CASE("gpu: an error in a body is not lost on a copy of a few bytes behind it") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    const int from = 7;
+    int to = 0;
+    const int before = l->begin_submission();
+    fake::launch(s.native_handle(), [] {});  // or the copy finds that the stream has nothing to do
+    fake::launch(s.native_handle(), [] {}, 9);
+    s.copy(&to, &from, sizeof to);
+    CHECK(l->end_submission(before).error != nullptr);
+    see_all_done();
+    CHECK(to == 7);
+  }
+
   TEST_CASE("gpu: a body behind which nothing can be recorded, nor waited, ends with its work") {
     const gpus g;
     loop l;

@@ -227,6 +227,7 @@ gpu_outcome gpu_stream::ask_who_copies(copying& c, bool& driver) const noexcept 
   if (o.failed() || driver) return o;
   o = ask_for_capture(driver);
   if (o.failed() || driver || c.bytes > short_copy || is_adopted_) return o;
+  if (!is_nobodys(device_.api().peek_at_last_error())) return o;  // the answer would replace it
   device_.prepare_to_look();
   const gpu_outcome idle{device_.answer(device_.api().stream_query(native())), "cudaStreamQuery"};
   driver = !idle.failed();
