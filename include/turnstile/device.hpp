@@ -72,7 +72,8 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// resumes when they are done. Nothing else calls the driver at the end of a process. Work launched
 /// through `stream::native_handle` outside a section's body is waited for if the stream still
 /// exists, or was given something after it; work of an adopted stream, if that still exists, or if
-/// somebody awaits it. Called again, or on two threads at once, it waits for what is left.
+/// somebody awaits it. Called again, or on two threads at once, it waits for what is left. In a
+/// process that was forked from one that used GPUs it does nothing.
 ///
 /// Threads    from any thread; blocks it. A body that submits work is waited for, so within one
 ///            this would wait for itself

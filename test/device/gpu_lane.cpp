@@ -1521,4 +1521,28 @@ TEST_SUITE("device") {
     CHECK(end.says("turnstile: this process was forked after its parent had used CUDA"));
     CHECK(device::cuda(0).available());
   }
+
+  TEST_CASE("gpu: shut_down_devices does not wait in a child for a thread of the parent's") {
+    static std::atomic<bool> asks = false;
+    static std::atomic<bool> may_answer = true;
+    asks = false;
+    gpu_api api = fake::table();
+    api.get_device_name = [](int index, char* to, std::size_t size) {
+      asks = true;
+      until([] { return may_answer.load(); });
+      return fake::table().get_device_name(index, to, size);
+    };
+    const gpus g(api);
+    const stream s(device::cuda(0));
+    asks = false;
+    may_answer = false;
+    std::thread who_asks([] { static_cast<void>(device::cuda(1).available()); });
+    until([] { return asks.load(); });
+    const auto end = support::in_child([] {
+      if (!shut_down_devices(0s).empty()) std::abort();
+    });
+    CHECK(end.status == 0);
+    may_answer = true;
+    who_asks.join();
+  }
 }

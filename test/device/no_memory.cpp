@@ -7,6 +7,7 @@
 #include "base/captured.hpp"
 #include "device/fake_gpu.hpp"
 #include "device/gpus.hpp"
+#include "support/child_process.hpp"
 #include "support/counted.hpp"
 #include "support/device_awaits.hpp"
 #include "support/own_new.hpp"
@@ -20,6 +21,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,11 +40,18 @@ std::atomic<long> allocations{0};
 thread_local long left = all_succeed;  // until they fail, all or only one
 thread_local bool only_one = false;
 thread_local bool is_runtime = false;  // its memory is its own
+thread_local bool stops = false;       // at the next one, until it may go on
+std::atomic<bool> has_stopped{false};
+std::atomic<bool> may_go_on{false};
 
 }  // namespace
 
 void support::before_allocation() {
   if (is_runtime) return;
+  if (std::exchange(stops, false)) {
+    has_stopped = true;
+    until([] { return may_go_on.load(); });
+  }
   ++allocations;
   if (left == all_succeed) return;
   if (left > 0) {
@@ -265,6 +274,23 @@ TEST_SUITE("device") {
     }
     CHECK_THROWS_AS(sync_wait(s.completion()), std::bad_alloc);
     sync_wait(s.completion());
+  }
+
+  TEST_CASE("no memory: a child gives an event back though a thread of its parent's takes one") {
+    const gpus g(table());
+    stream s(device::cuda(0));
+    std::optional<event> e = s.record();
+    fake::finish_all();
+    until([&] { return e->ready(); });
+    std::thread takes([&s] {
+      stops = true;  // for there is no event that could be used again
+      static_cast<void>(s.record());
+    });
+    until([] { return has_stopped.load(); });
+    const auto end = support::in_child([&e] { e.reset(); });
+    CHECK(end.status == 0);
+    may_go_on = true;
+    takes.join();
   }
 
   TEST_CASE("no memory: a device is lost, and all hear of it, though not why") {

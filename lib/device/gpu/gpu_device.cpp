@@ -139,6 +139,7 @@ void gpu_device::destroy(CUevent_st* e) const noexcept {
 }
 
 void gpu_device::give_back(gpu_point& p) noexcept {
+  if (end_by_fork() != nullptr) return;  // who has the lock may not be here
   CUevent_st* e = nullptr;
   {
     const std::lock_guard locked(lock_);
