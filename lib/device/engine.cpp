@@ -4,15 +4,19 @@
 
 #include "device/watch.hpp"
 
+#include <cstddef>
 #include <mutex>
+#include <new>
 
 namespace turnstile::detail {
 
 engine::engine() noexcept { look_at_devices.store(&look, relaxed); }
 
-// Never ended: workers of any pool may look at it until the process ends.
+// Never ended: workers of any pool may look at it until the process ends. And never without memory:
+// work has been given already when it is needed first.
 engine& engine::the() noexcept {
-  static engine& it = *new engine;
+  alignas(engine) static std::byte place[sizeof(engine)];
+  static engine& it = *::new (static_cast<void*>(place)) engine;
   return it;
 }
 

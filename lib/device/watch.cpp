@@ -187,8 +187,10 @@ class only_watch {
 
 }  // namespace
 
+void start_watch() noexcept { static const only_watch it; }
+
 void wake_watch() noexcept {
-  static const only_watch it;
+  start_watch();
   if (watch* const w = only_watch::running.load(seq_cst)) w->wake();
 }
 

@@ -5,6 +5,7 @@
 #include "device/engine.hpp"
 #include "device/gpu/gpu_device.hpp"
 #include "device/gpu/gpu_lane.hpp"
+#include "device/watch.hpp"
 
 #include <turnstile/detail/atomic.hpp>
 #include <turnstile/detail/claims.hpp>
@@ -255,6 +256,7 @@ std::string_view gpu_why_not(int index) noexcept {
 
 lane_ref make_gpu_lane(int index) {
   gpu_device& d = device_in_use(index);
+  start_watch();
   return lane_for(d, gpu_stream::make(d));
 }
 
@@ -266,6 +268,7 @@ lane_ref adopt_gpu_stream(CUstream_st* s) {
   if (api != nullptr) refuse_capture(*api, s);
   gpu_device& d = device_in_use(api == nullptr ? 0 : device_of_stream(*api, s));
   d.must_work();
+  start_watch();
   device_of_address.store(&gpu_device_of_pointer, relaxed);
   return lane_for(d, gpu_stream::adopt(d, s));
 }
