@@ -97,9 +97,9 @@ class engine {
   template <class F>
   bool drain(F are_done, steady_clock::time_point until) noexcept {
     while (!are_done() || polling_.load(acquire)) {  // E1
-      if (poll()) continue;
+      const bool found = poll();
       if (steady_clock::now() >= until) return false;
-      sleep_for(std::chrono::microseconds(50));
+      if (!found) sleep_for(std::chrono::microseconds(50));
     }
     return true;
   }

@@ -1190,6 +1190,20 @@ TEST_SUITE("device") {
     until([] { return fake::living() == fake::alive{}; });
   }
 
+  TEST_CASE("gpu: who waits until all is done waits no longer if every look finds something") {
+    loop l;
+    stream busy(device::host(), {.executor = l, .polled = true});
+    int looks = 0;
+    const auto gets_on = [&] {
+      static_cast<void>(busy.record());
+      l.run();
+      return ++looks == 100;
+    };
+    CHECK_FALSE(detail::engine::the().drain(gets_on, std::chrono::steady_clock::now()));
+    CHECK(looks == 1);
+    until([] { return !detail::engine::the().has_pending(); });
+  }
+
   TEST_CASE("gpu: shut_down_devices waits for a body that submits work") {
     const gpus g;
     stream s(device::cuda(0));
