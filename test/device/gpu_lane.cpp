@@ -1243,6 +1243,31 @@ TEST_SUITE("device") {
     other.join();
   }
 
+  TEST_CASE("gpu: who shuts down waits for who takes a place and destroys its event") {
+    static detail::gpu_device* on = nullptr;
+    static int ends = 0;
+    static bool waits = false;
+    gpu_api api = fake::table();
+    api.event_destroy = [](CUevent_st* e) {
+      ++ends;
+      waits = !on->destroy_events(std::chrono::steady_clock::now());
+      return fake::table().event_destroy(e);
+    };
+    fake::reset();
+    detail::gpu_device d(api, 0, "fake");
+    on = &d;
+    ends = 0;
+    detail::gpu_outcome o;
+    detail::gpu_point* const p = d.take_point(o);
+    REQUIRE(p != nullptr);
+    d.give_back(*p);
+    CHECK(d.take_bare_point() == p);
+    CHECK(ends == 1);
+    CHECK(waits);
+    CHECK(d.destroy_events(std::chrono::steady_clock::now()));
+    d.give_back(*p);
+  }
+
   TEST_CASE("gpu: shut_down_devices called again destroys what a blocked thread kept it from") {
     static std::atomic<bool> is_blocked = false;
     static std::atomic<bool> may_go_on = false;

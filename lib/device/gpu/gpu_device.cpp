@@ -20,6 +20,17 @@ thread_local const gpu_device* looks_at = nullptr;  // a device is never destroy
 
 }  // namespace
 
+class gpu_device::destruction {
+ public:
+  explicit destruction(gpu_device& on) noexcept : on_(on) { on_.begin_destroy(); }
+  ~destruction() { on_.end_destroy(); }
+  destruction(const destruction&) = delete;
+  destruction& operator=(const destruction&) = delete;
+
+ private:
+  gpu_device& on_;
+};
+
 gpu_device::gpu_device(const gpu_api& api, int index, std::string name)
     : api_(api),
       where_(device::cuda(index)),
@@ -113,7 +124,9 @@ gpu_point* gpu_device::unused_or_new() {
   return points_.back().get();
 }
 
+// Who shuts down leaves the point alone from the moment it is taken, so that counts before.
 gpu_point* gpu_device::take_bare_point() {
+  const destruction counted(*this);
   gpu_point* const p = unused_or_new();
   p->spoilt_ = true;
   destroy(p->event_.exchange(nullptr, relaxed));  // others would wait for its last time

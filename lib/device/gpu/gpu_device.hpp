@@ -123,6 +123,7 @@ class gpu_device {
  private:
   void lose(gpu_outcome o, const std::string& place) noexcept;
   std::unique_ptr<gpu_end> end_of(gpu_outcome o, const std::string& place) const noexcept;
+  class destruction;
   gpu_point* unused_or_new();
   void destroy(CUevent_st* e) const noexcept;
   void* unused_block();
