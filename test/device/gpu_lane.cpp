@@ -766,6 +766,30 @@ TEST_SUITE("device") {
         copy(s);
       });
     }
+    SUBCASE("closing a stream that was given something") {
+      check_none([&] {
+        std::optional<stream> s(std::in_place, device::cuda(0));
+        device_buffer<int>(*s, 1);
+        fake::fail(fake::call::set_device, 1, out_of_memory);
+        s.reset();
+      });
+    }
+    SUBCASE("destroying a stream") {
+      check_none([&] {
+        std::optional<stream> s(std::in_place, device::cuda(0));
+        fake::fail(fake::call::stream_destroy, 1, out_of_memory);
+        s.reset();
+      });
+    }
+    SUBCASE("destroying an event") {
+      stream s(device::cuda(0));
+      check_none([&] {
+        static_cast<void>(s.record());
+        see_all_done();
+        fake::fail(fake::call::event_destroy, 1, out_of_memory);
+        const stream takes_its_place(device::cuda(0));
+      });
+    }
     SUBCASE("finding out whether a GPU is there") {
       int index = 0;
       check_none([&] {
@@ -1241,6 +1265,25 @@ TEST_SUITE("device") {
     CHECK_FALSE(device::cuda(0).available());
     hold.may_end.count_down();
     other.join();
+  }
+
+  TEST_CASE("gpu: after shut_down_devices streams, events and buffers end without the driver") {
+    const auto calls = [] {
+      int all = 0;
+      for (int i = 0; i != fake::calls; ++i) all += fake::count(static_cast<fake::call>(i));
+      return all;
+    };
+    const gpus g(fake::table(), gpus::afterwards::memory_is_left);
+    fake::go_by_itself(true);
+    int before = 0;
+    {
+      stream s(device::cuda(0));
+      const device_buffer<int> there(s, 1);
+      const event e = s.record();
+      CHECK(shut_down_devices(30s).empty());
+      before = calls();
+    }
+    CHECK(calls() == before);
   }
 
   TEST_CASE("gpu: who shuts down waits for who takes a place and destroys its event") {

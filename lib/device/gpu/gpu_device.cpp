@@ -148,7 +148,15 @@ gpu_point* gpu_device::take_point(gpu_outcome& o) {
 }
 
 void gpu_device::destroy(CUevent_st* e) const noexcept {
-  if (e != nullptr && over() == nullptr) api_.event_destroy(e);
+  if (e == nullptr || over() != nullptr) return;
+  const no_last_error kept(api_);
+  api_.event_destroy(e);
+}
+
+void gpu_device::destroy(CUstream_st* s) const noexcept {
+  if (s == nullptr || over() != nullptr) return;
+  const no_last_error kept(api_);
+  api_.stream_destroy(s);
 }
 
 void gpu_device::give_back(gpu_point& p) noexcept {

@@ -104,6 +104,9 @@ class gpu_device {
 
   // Of a stream.
   std::uint32_t next_number() noexcept;
+  // Between begin_destroy and end_destroy. If it fails nobody is told.
+  void destroy(CUevent_st* e) const noexcept;
+  void destroy(CUstream_st* s) const noexcept;
   // Throws device_error if there shall be no more.
   void add(const std::shared_ptr<gpu_stream>& s);
   // No more streams; those that there are.
@@ -125,7 +128,6 @@ class gpu_device {
   std::unique_ptr<gpu_end> end_of(gpu_outcome o, const std::string& place) const noexcept;
   class destruction;
   gpu_point* unused_or_new();
-  void destroy(CUevent_st* e) const noexcept;
   void* unused_block();
   bool is_none(const std::uint32_t& threads) noexcept;
   bool wait_until_none(const std::uint32_t& threads, steady_clock::time_point until) noexcept;

@@ -587,7 +587,10 @@ void gpu_stream::close(pending looked_for) noexcept {
     if (is_closed_.exchange(true, relaxed) && calls_.empty()) return;
     if (native() == nullptr) return;
     if (calls_.empty() && !needs_point(looked_for)) return;
-    if (device_.over() == nullptr) o = device_.make_current();
+    if (device_.over() == nullptr) {
+      const no_last_error kept(device_.api());
+      o = device_.make_current();
+    }
     if (device_.over() != nullptr || o.failed() || !try_to_put_point(o)) {
       put_bare_point(*std::exchange(last_resort_, nullptr), asked_for::here);
     }
@@ -630,7 +633,7 @@ bool gpu_stream::finish() noexcept {
     unused->reach(nullptr);   // and it goes back
   }
   if (block != nullptr) device_.give_back_block(block);
-  if (s != nullptr && !is_adopted_ && device_.over() == nullptr) device_.api().stream_destroy(s);
+  if (!is_adopted_) device_.destroy(s);
   device_.end_destroy();
   return true;
 }
