@@ -115,7 +115,8 @@ class stream {
   /// What is given from now on does not begin before `e` is reached. No thread waits for that.
   ///
   /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not
-  ///            wait for the host device; co_await the event instead
+  ///            wait for the host device; device_error also for an execution's work behind which
+  ///            nothing could be recorded. co_await it instead
   void wait(const event& e) {
     if (e.point_) lane_->wait(*e.point_);
   }

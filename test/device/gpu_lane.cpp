@@ -707,6 +707,25 @@ TEST_SUITE("device") {
     }
   }
 
+  TEST_CASE("gpu: a stream cannot wait for work that has no event, and says so") {
+    const gpus g;
+    critical_section cs({.place = device::cuda(0)});
+    stream other(device::cuda(0));
+    const auto runs = [](stream& s) {
+      fake::launch(s.native_handle(), [] {});
+      fake::fail(fake::call::event_record, 1, 400);
+      fake::fail(fake::call::event_record, 2, 400);
+      fake::fail(fake::call::stream_synchronize, 1, 400);
+    };
+    auto h = cs.submit(runs);
+    sync_wait(h.submitted());
+    CHECK(message_of([&] { h.wait_on(other); }) ==
+          "turnstile: cuda:0 stream #1 cannot wait for work behind which no event could be "
+          "recorded: co_await it instead");
+    fake::go_by_itself(true);
+    CHECK(message_of([&] { sync_wait(h); }).find("cudaEventRecord") != std::string::npos);
+  }
+
   TEST_CASE("gpu: a place that cannot be recorded has no event from the time before") {
     gpu_api api = fake::table();
     static std::optional<event> old;  // its point is given back while nothing can be recorded

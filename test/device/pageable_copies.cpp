@@ -11,13 +11,17 @@
 
 #include <turnstile/turnstile.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <doctest/doctest.h>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 using namespace turnstile;
+using namespace std::chrono_literals;
+using detail::gpu_api;
 using device_tests::gpus;
 using device_tests::losses;
 using device_tests::until;
@@ -238,6 +242,29 @@ TEST_SUITE("device") {
         }
       }
     }
+  }
+
+  TEST_CASE("pageable: a copy that failed is waited for though its stream is closed meanwhile") {
+    static thread_local bool closes = false;
+    gpu_api api = fake::table();
+    api.get_last_error = [] {  // when the copy has failed, and nobody has the stream's turn
+      if (std::exchange(closes, false)) CHECK_FALSE(shut_down_devices(0ns).empty());
+      return fake::table().get_last_error();
+    };
+    api.stream_synchronize = [](CUstream_st* s) {
+      fake::go_by_itself(true);
+      return fake::table().stream_synchronize(s);
+    };
+    const gpus g(api, gpus::afterwards::memory_is_left);
+    stream s(device::cuda(0));
+    const device_buffer<int> there(s, many);
+    auto here = std::make_unique<std::vector<int>>(many);
+    fake::fail(fake::call::memcpy_async, 2, 46);
+    closes = true;
+    CHECK_THROWS_AS(s.copy(here->data(), there.data(), many_bytes), device_error);
+    CHECK_FALSE(closes);
+    CHECK(fake::count(fake::call::stream_synchronize) == 1);
+    CHECK(fake::pending() == 0);
   }
 
   TEST_CASE("pageable: the end of an adopted stream does not touch what may be gone") {

@@ -260,7 +260,7 @@ void gpu_stream::take_back(loan& memory) noexcept {
   gpu_outcome o;
   {
     const std::lock_guard turn(order_);
-    if (device_.over() != nullptr || is_closed_.load(relaxed)) return;
+    if (device_.over() != nullptr || native() == nullptr) return;  // or it may just be closed
     o = device_.make_current();
     if (!o.failed()) o = synchronize();
   }
@@ -335,10 +335,21 @@ void gpu_stream::owe(std::exception_ptr e) noexcept {
   others.add_behind(owed_, std::move(e));
 }
 
+// A host's, or one behind which nothing could be recorded.
+void gpu_stream::refuse_without_event(const point& p) const {
+  if (dynamic_cast<const gpu_point*>(&p) == nullptr) {
+    throw device_mismatch_error("event", device_.where(), device::host());
+  }
+  throw device_error(0, "",
+                     name() +
+                         " cannot wait for work behind which no event could be recorded: "
+                         "co_await it instead");
+}
+
 void gpu_stream::wait(point& p) {
   if (p.is_reached()) return;
   CUevent_st* const e = p.native();
-  if (e == nullptr) throw device_mismatch_error("event", device_.where(), device::host());
+  if (e == nullptr) refuse_without_event(p);
   gpu_outcome of_other;
   give_uncaptured([&]() -> gpu_outcome {
     if (p.is_reached()) return {};

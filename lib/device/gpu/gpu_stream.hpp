@@ -94,6 +94,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   void must_be_open() const;
   gpu_outcome ask_for_capture(bool& yes) const noexcept;
   void refuse_capture() const;
+  void refuse_without_event(const point& p) const;
   bool needs_point(pending looked_for) const noexcept;
   bool has_ended() noexcept;
   gpu_outcome synchronize() const noexcept;
