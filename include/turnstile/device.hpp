@@ -32,8 +32,8 @@ class device {
   static device cuda_or_host(int index);
 
   /// Whether streams can be made there; true of any(), which stands for a place that has them. The
-  /// first question about a GPU starts the driver, which takes a while; a device that was lost
-  /// stays unavailable.
+  /// first question about a GPU starts the driver, which takes a while, and ends the program if
+  /// there is no memory for the answer; a device that was lost stays unavailable.
   bool available() const noexcept { return why_not().empty(); }
   /// Why it is not available, in one sentence; empty if it is. Stays valid.
   std::string_view why_not() const noexcept;
@@ -76,7 +76,8 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// process that was forked from one that used GPUs it does nothing.
 ///
 /// Threads    from any thread; blocks it. A body that submits work is waited for, so within one
-///            this would wait for itself
+///            this would wait for itself. Longer than `within` it blocks only while the driver
+///            blocks a thread that gives work: CUDA does if about a thousand launches are ahead
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);
 
 }  // namespace turnstile

@@ -106,7 +106,8 @@ class stream {
   /// Memory of the host that is not pinned is read and written in its turn as well, and no thread
   /// waits for what comes before: it goes through 1 MiB of pinned memory, piece by piece, which
   /// takes longer. Each piece is a callable, of which CUDA runs one at a time, and a copy; CUDA
-  /// blocks a thread that gives more than about 1000 of those ahead.
+  /// blocks a thread that gives more than about 1000 of those ahead. Like asking a GPU's event, it
+  /// may make the calling thread's capture mode relaxed.
   void copy(void* to, const void* from, std::size_t bytes) { lane_->copy(to, from, bytes); }
 
   /// This place in the order. When it throws, what was given before may not be done.

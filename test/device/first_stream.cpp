@@ -1,6 +1,6 @@
-// first_stream.cpp - what the first stream of a process starts, it starts when it is made, and takes
-// no memory for what must not fail: later, work is being given, and whoever gives it has locks that
-// a new thread may want.
+// first_stream.cpp - what the first stream of a process starts, it starts when it is made, and what
+// must not fail takes no memory: later, work is being given, and whoever gives it has locks that a
+// new thread may want.
 //
 // A program of its own: in any other one something has been started already.
 

@@ -83,7 +83,8 @@ class gpu_device {
   // What a question gave. "Not ready" may have become the calling thread's last error, where a
   // program would find it that looks whether its own launch has failed.
   int answer(int code) const noexcept;
-  // Once for each thread: otherwise its questions would spoil the captures of others.
+  // Once for each thread, and again after it has looked at another device: otherwise its questions
+  // would spoil the captures of others.
   void prepare_to_look() const noexcept;
 
   // Not reached, with one share, and an event on which nothing was recorded yet, or on which nobody

@@ -14,7 +14,8 @@
 //
 // Progress  Giving work takes order_ for the time of the driver's calls. poll takes only
 //           list_lock_, for a list splice, so a thread that the driver blocks does not keep it from
-//           looking.
+//           looking. Whoever closes the stream takes order_, and so does poll once it is closed and
+//           has nothing pending: only they wait for such a thread.
 //
 // Dangers   Points are told outside both locks, by the one thread that polls, in the list's order.
 //           A point whose event failed cannot say when it is reached: the next event that works
