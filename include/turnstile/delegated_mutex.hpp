@@ -21,8 +21,8 @@ namespace turnstile {
 /// that was set before.
 /// Elsewhere lock blocks the thread. A plain thread's unlock runs no code of others, unless an
 /// executor runs jobs within post, the section's or that of a coroutine which goes on: one
-/// std::scoped_lock of this and a std::mutex, and a std::condition_variable_any, are safe there, but
-/// not in a fiber. Bodies that wait run on the section's executor then, or on
+/// std::scoped_lock of this and a std::mutex, and a std::condition_variable_any, are safe there,
+/// but not in a fiber. Bodies that wait run on the section's executor then, or on
 /// thread_pool::shared(), whose threads must not all be blocked. On an executor's thread unlock
 /// serves what waits, so bodies must not lock what is locked across it.
 ///

@@ -10,8 +10,8 @@
 
 namespace turnstile {
 
-/// Stands for an execution that was submitted. Awaited once; dropping it detaches, which `post` says
-/// more clearly: the execution continues, and its error, if any, goes to on_unobserved_error.
+/// Stands for an execution that was submitted. Awaited once; dropping it detaches, which `post`
+/// says more clearly: the execution continues, and its error, if any, goes to on_unobserved_error.
 ///
 /// Threads    members are called by one thread at a time; a suspended await does not count
 /// Memory     whatever finds it ready, or resumes after awaiting it, sees what the body wrote

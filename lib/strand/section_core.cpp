@@ -62,9 +62,9 @@ section_core::published said(after_publish what) noexcept {
 
 // Who is off is only told of something, on a thread that may be anybody's. A thread that is blocked
 // in line has nothing else to do, and all threads of an executor may be blocked there. So one that
-// is about to block leaves its own one out. A guard is no body, and so is given anywhere, also where
-// the section is bound; but not by an executor that has no part in that, and may be one that nobody
-// runs.
+// is about to block leaves its own one out. A guard is no body, and so is given anywhere, also
+// where the section is bound; but not by an executor that has no part in that, and may be one that
+// nobody runs.
 executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
   request& who = behind(next);
   if (bound() && !lock_request::is_one(who)) return bound_to();

@@ -24,8 +24,8 @@
 // asks the library afterwards is asked on a chain that is gone.
 // Nothing tells a coroutine in whose stead another library's ran and was resumed in place, by a
 // loop of its own, from one in whose stead that has ended at once. If it then awaits another such
-// coroutine, which waits, that loop goes on with its chain. And without tail calls what it transfers
-// to begins when that loop returns.
+// coroutine, which waits, that loop goes on with its chain. And without tail calls what it
+// transfers to begins when that loop returns.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
