@@ -25,9 +25,9 @@ namespace turnstile {
 /// data), and completes `token`: `void(std::exception_ptr, R)`, or `void(std::exception_ptr)` if
 /// the body gives nothing. The error is what `body` throws or what refused it; then R is a default
 /// one. So R has a default and is no reference; it may be move-only. (If making that default
-/// throws, the handler is not called, and that exception leaves `run` as a handler's own would.) A
-/// body that returns an awaitable of any type but Asio's own is awaited with the section held and
-/// no thread held.
+/// throws, or moving the result to the handler's parameter, the handler is not called, and that
+/// exception leaves `run` as a handler's own would.) A body that returns an awaitable of any type
+/// but Asio's own is awaited with the section held and no thread held.
 ///
 /// A coroutine of type boost::asio::awaitable refuses to await anything but Asio's own: with
 /// `use_awaitable` this is how it awaits a section, and how it awaits a turnstile::task, which the

@@ -47,6 +47,16 @@ void run(F f) {
   if (failed) std::rethrow_exception(failed);
 }
 
+// A result that has no move of its own.
+struct copied_so_often {
+  copied_so_often() = default;
+  explicit copied_so_often(int copies) : left(copies) {}
+  copied_so_often(const copied_so_often& other) : left(other.left) {
+    if (left-- == 0) throw std::length_error("it was copied too often");
+  }
+  int left = 0;
+};
+
 }  // namespace
 
 // A handler and a body beside which there are functions of the same names as ours.
@@ -283,6 +293,31 @@ TEST_SUITE("asio") {
     io.run();
     CHECK(t.how == "no");
     CHECK_FALSE(t.value->has_value());
+  }
+
+  TEST_CASE("results: of one that cannot be copied on its way the handler hears as of any error") {
+    int errors = 0;
+    int arrived = 0;
+    for (int copies = 0; copies != 10; ++copies) {
+      CAPTURE(copies);
+      for (const bool waits : {false, true}) {
+        asio::io_context io;
+        critical_section cs;
+        section_guard busy = hold(cs);
+        if (!waits) busy.unlock();
+        const auto body = [copies] { return copied_so_often(copies); };
+        const auto handler = [&](const std::exception_ptr& e, const copied_so_often&) {
+          ++(e == nullptr ? arrived : errors);
+        };
+        const int before = errors + arrived;
+        async_execute(cs, body, asio::bind_executor(io, handler));
+        busy.unlock();
+        io.run();
+        CHECK(errors + arrived == before + 1);
+      }
+    }
+    CHECK(errors >= 4);
+    CHECK(arrived >= 2);
   }
 
   TEST_CASE("results: move-only, const, and a pointer for a reference") {

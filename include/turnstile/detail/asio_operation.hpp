@@ -46,11 +46,17 @@ class asio_completion {
 
  private:
   using value = std::conditional_t<std::is_void_v<R>, nothing_yet, R>;
+  // Asio moves this where nothing may throw.
+  static constexpr bool moves_freely = std::is_nothrow_move_constructible_v<value>;
 
   void take(result<R>& got) noexcept {
     if constexpr (!std::is_void_v<R>) {
       try {
-        value_.emplace(got.take());
+        if constexpr (moves_freely) {
+          value_.emplace(got.take());
+        } else {
+          value_ = std::make_unique<value>(got.take());
+        }
       } catch (...) {
         error_ = std::current_exception();
       }
@@ -59,7 +65,7 @@ class asio_completion {
 
   Handler handler_;
   std::exception_ptr error_;
-  std::optional<value> value_;
+  std::conditional_t<moves_freely, std::optional<value>, std::unique_ptr<value>> value_;
 };
 
 // What strands are made of.
