@@ -72,14 +72,10 @@ inline void fiber_core::enter() noexcept {
   borrowed_stack* const stack_before = std::exchange(t.stack, this);
   fiber_core* const fiber_before = std::exchange(t.fiber, this);
   relay* const transfers_before = std::exchange(t.transfers, transfers_);
-  const void* const resumed_before = t.resumed;
-  if (resumed_ != this) t.resumed = resumed_;
   stack_->enter(*t.exceptions);
   t.stack = stack_before;
   t.fiber = fiber_before;
   transfers_ = std::exchange(t.transfers, transfers_before);
-  resumed_ = t.resumed == resumed_before ? this : t.resumed;
-  t.resumed = resumed_before;
   if (stack_->overflowed()) report_overflow(*this);
 }
 

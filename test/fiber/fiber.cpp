@@ -55,25 +55,6 @@ R ended(loop& on, fiber<R> f) {
   return sync_wait(std::move(f));
 }
 
-// Resumes its coroutine within its own call, and asks what surrounds the rest of that.
-struct in_place_then_asks {
-  bool* may_stop;
-  delegated_mutex* moves = nullptr;  // locked before, perhaps on another thread from there on
-
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> h) const {
-    bool* const answer = may_stop;
-    if (moves != nullptr) const std::scoped_lock lock(*moves);
-    h.resume();  // this may be gone
-    const auto ask = [](bool& possible) -> support::foreign {
-      const std::stop_token token = co_await current_stop_token();
-      possible = token.stop_possible();
-    };
-    CHECK(ask(*answer).done());
-  }
-  void await_resume() const noexcept {}
-};
-
 struct counts_its_copies {
   counts_its_copies() = default;
   counts_its_copies(counts_its_copies&&) noexcept = default;
@@ -248,29 +229,59 @@ TEST_SUITE("fiber") {
   }
 
   TEST_CASE("fiber: what has resumed it goes on as nobody when it has ended") {
+    struct in_place_then_asks {
+      bool* may_stop;
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<> h) const {
+        bool* const answer = may_stop;
+        h.resume();  // this may be gone
+        const auto ask = [](bool& possible) -> support::foreign {
+          const std::stop_token token = co_await current_stop_token();
+          possible = token.stop_possible();
+        };
+        CHECK(ask(*answer).done());
+      }
+      void await_resume() const noexcept {}
+    };
     loop on;
     bool may_stop = true;
-    auto f = spawn_fiber(on, [&] { turnstile::await(in_place_then_asks{&may_stop}); });
+    SUBCASE("once") {}
+    SUBCASE("for the second time") { may_stop = false; }
+    const auto code = [&] {
+      bool first = true;
+      if (!may_stop) turnstile::await(in_place_then_asks{&first});
+      may_stop = true;
+      turnstile::await(in_place_then_asks{&may_stop});
+    };
+    auto f = spawn_fiber(on, code);
     on.run();
     sync_wait(std::move(f));
     CHECK_FALSE(may_stop);
   }
 
-  TEST_CASE("fiber: what its code stands behind goes along to another thread") {
+  // A loop that stands in for tail calls lies on its stack, and on top of it what waits.
+  TEST_CASE("fiber: loops of coroutines on its stack go along to another thread") {
     loop on;
     critical_section cs;
     delegated_mutex m{cs};
-    bool may_stop = true;
-    const auto asks = [&]() -> task<> { co_await in_place_then_asks{&may_stop, &m}; };
-    const auto below = [&]() -> task<> { co_await timeout(asks(), 1h); };
-    const auto all = [&]() -> support::foreign { co_await below(); };
+    const auto locks = [&]() -> task<> {
+      const std::scoped_lock lock(m);
+      co_return;
+    };
+    const auto all = [&]() -> support::foreign { co_await locks(); };
     section_guard busy = support::hold(cs);
-    auto f = spawn_fiber(on, [&] { CHECK(all().done()); }, {.stack_size = std::size_t{1} << 20});
-    std::thread([&] { on.run(); }).join();
+    const auto code = [&] {
+      CHECK(all().done());
+      CHECK(detail::here().transfers == nullptr);
+    };
+    auto f = spawn_fiber(on, code, {.stack_size = std::size_t{1} << 20});
+    std::thread([&] {
+      on.run();
+      CHECK(detail::here().transfers == nullptr);
+    }).join();
     busy.unlock();
     on.run();
     sync_wait(std::move(f));
-    CHECK_FALSE(may_stop);
   }
 
   TEST_CASE("fiber: a guard that it still has at its end is its awaiter's") {

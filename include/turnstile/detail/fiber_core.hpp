@@ -128,10 +128,7 @@ class fiber_core : public borrowed_stack, private job {
   guarded<wait_step> step_{nullptr};
   guarded<call> call_{nullptr};
   guarded<void*> call_with_{nullptr};
-  // What the thread had of this stack when it was left, for the next one. The coroutine goes on
-  // without: it is what the library resumes.
-  relay* transfers_ = nullptr;
-  const void* resumed_ = this;  // what the thread's resumption stands behind; this: the coroutine
+  relay* transfers_ = nullptr;  // while it is left: the thread's, which lies on this stack
   bool has_ended_ = false;
   atomic<std::uint8_t> owners_{2};
   const work work_;

@@ -21,11 +21,12 @@
 // Limits: an await_suspend runs on the chain of the coroutine that waits, until it resumes that. If
 // that is resumed on another thread, or by the library within the await_suspend (on an executor
 // that runs jobs within post, in a body that is run there), and ends, then what the await_suspend
-// asks the library afterwards is asked on a chain that is gone.
-// Nothing tells a coroutine in whose stead another library's ran and was resumed in place, by a
-// loop of its own, from one in whose stead that has ended at once. If it then awaits another such
-// coroutine, which waits, that loop goes on with its chain. And without tail calls what it
-// transfers to begins when that loop returns.
+// asks the library afterwards is asked on a chain that is gone. So it is if the await_suspend runs
+// in a fiber and itself goes on on another thread before.
+// Another library's coroutine that runs in a coroutine's stead may resume that by its end, or by
+// its end within a loop of its own, which goes on afterwards. The two look the same. So if what was
+// resumed then waits for another such coroutine, the loop goes on with its chain; and without tail
+// calls, what it transfers to begins only when the loop returns.
 #pragma once
 
 #include <turnstile/detail/config.hpp>
