@@ -63,8 +63,8 @@ section_core::published said(after_publish what) noexcept {
 // Who is off is only told of something, on a thread that may be anybody's. A thread that is blocked
 // in line has nothing else to do, and all threads of an executor may be blocked there. So one that
 // is about to block leaves its own one out. A guard is no body, and so is given anywhere, also
-// where the section is bound; but not by an executor that has no part in that, and may be one that
-// nobody runs.
+// where the section is bound; but not by an executor that has no part in it, which nobody may run
+// again.
 executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
   request& who = behind(next);
   if (bound() && !lock_request::is_one(who)) return bound_to();
@@ -170,11 +170,8 @@ TURNSTILE_INLINE void section_core::hand_back(request& r, const request* own,
 // Gives what comes next. Null: the section is left, or owned by a body or a guard.
 TURNSTILE_INLINE request* section_core::serve_one(request* r, request*& own, batch& done) noexcept {
   if (has_tail_) [[unlikely]] {
-    request* const first = unless_it_waits(r, done);
-    if (first != r) {
-      if (r == own) own = nullptr;  // others may serve it, and it is gone then
-      return first;                 // it may belong elsewhere
-    }
+    request* const first = unless_it_waits(r, own, done);
+    if (first != r) return first;  // it may belong elsewhere
   }
   request* ends = r;  // who is handed back
   if (r->may_wait) [[unlikely]] {

@@ -167,7 +167,7 @@ submissions::wait submissions::keeps_waiting(const request& who) const noexcept 
 
 // `r` has its turn. Null: it has to wait, and the section is held, and may be gone. Otherwise what
 // runs next, `r` or what is first then.
-request* section_core::unless_it_waits(request* r, batch& done) noexcept {
+request* section_core::unless_it_waits(request* r, request*& own, batch& done) noexcept {
   const submissions_ref all = submissions_ref::more(its_submissions());
   while (r != nullptr && has_tail_) {
     const point_ref tail = all->tail;
@@ -178,6 +178,7 @@ request* section_core::unless_it_waits(request* r, batch& done) noexcept {
     }
     const submissions::wait why = all->keeps_waiting(who);
     if (why == submissions::wait::nobody) return r;
+    if (r == own) own = nullptr;  // others may serve it, and it is gone then
     put_back_in_line(*r, done);
     ring_.account(mine_);
     all->front = why;

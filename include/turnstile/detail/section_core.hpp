@@ -454,7 +454,7 @@ class section_core : private job {
   submissions& its_submissions() const noexcept;
   void forget_tail(submissions& all) noexcept;
   bool may_finish_place(request*& next) noexcept;
-  request* unless_it_waits(request* r, batch& done) noexcept;
+  request* unless_it_waits(request* r, request*& own, batch& done) noexcept;
   void put_back_in_line(request& r, batch& done) noexcept;
   request* next_of_held() noexcept;
   void finish_closing(batch& done) noexcept;
