@@ -18,6 +18,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace turnstile::detail {
 namespace {
@@ -174,7 +175,7 @@ class only_watch {
   }
   ~only_watch() {
     running.store(nullptr, seq_cst);
-    if (it_ != nullptr) it_->end();
+    if (it_ != nullptr && ::getpid() == process_) it_->end();  // a forked child has no such thread
   }
   only_watch(const only_watch&) = delete;
   only_watch& operator=(const only_watch&) = delete;
@@ -183,6 +184,7 @@ class only_watch {
 
  private:
   watch* it_ = nullptr;
+  const pid_t process_ = ::getpid();
 };
 
 }  // namespace
