@@ -24,8 +24,8 @@ namespace turnstile {
 /// Runs `body` alone in `section`, a critical_section or a synchronized (then it is called with the
 /// data), and completes `token`: `void(std::exception_ptr, R)`, or `void(std::exception_ptr)` if
 /// the body gives nothing. The error is what `body` throws or what refused it; then R is a default
-/// one. So R has a default and is no reference; it may be move-only. (If making that default
-/// throws, or moving the result to the handler's parameter, the handler is not called, and that
+/// one. So R has a default and is no reference; it may be move-only. (If making that default, or
+/// moving the result to the handler's parameter, throws, the handler is not called, and that
 /// exception leaves `run` as a handler's own would.) A body that returns an awaitable of any type
 /// but Asio's own is awaited with the section held and no thread held.
 ///
@@ -42,7 +42,9 @@ namespace turnstile {
 ///            ignored
 /// Throws     bad_alloc, and then nothing was done. What refuses the request goes to the token; so
 ///            does a thread that cannot be made, which the first deadline may need.
-///            Without memory to post the completion of what has run the program ends
+///            Without memory to post the completion of what has run the program ends. A result
+///            whose move may throw is on its way in memory from `new`: what making it throws,
+///            bad_alloc too, goes to the token, though the body has run
 /// Cancel     while it waits: by any type of cancellation through the token's slot, by `stop`, at
 ///            `deadline`; it ends with operation_cancelled or deadline_exceeded. A running body is
 ///            never stopped

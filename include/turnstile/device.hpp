@@ -76,8 +76,9 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// process that was forked from one that used GPUs it does nothing.
 ///
 /// Threads    from any thread; blocks it. A body that submits work is waited for, so within one
-///            this would wait for itself. Longer than `within` it blocks only while the driver
-///            blocks a thread that gives work: CUDA does if about a thousand launches are ahead
+///            this would wait for itself. It may take longer than `within` while the driver blocks:
+///            a thread that gives work (CUDA does if about a thousand launches are ahead), one that
+///            asks for a GPU for the first time, or this one, where it destroys something
 std::vector<std::string> shut_down_devices(std::chrono::nanoseconds within);
 
 }  // namespace turnstile

@@ -148,9 +148,10 @@ class deadline_exceeded : public std::runtime_error {
 /// The default handler, also set by null, prints one line to stderr.
 ///
 /// Threads    from any thread; the handler is called on whichever thread finds out that nobody
-///            takes the error: the one that ran the body, or that dropped the handle or scope; a
-///            stream's, whoever notices how far it got. That may be the one thread that looks at
-///            devices: the handler may give them work, and must not wait for one
+///            takes the error: the one that ran the body, or that dropped the handle, scope, stream
+///            or its last event, or that noticed how far a stream got. The last may be the one
+///            thread that looks at devices: so the handler may give them work, but must not wait
+///            for them
 /// Throws     nothing. A handler that throws ends the program, by std::terminate
 void on_unobserved_error(void (*handler)(std::exception_ptr, std::string_view section,
                                          std::source_location where)) noexcept;

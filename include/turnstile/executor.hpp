@@ -29,8 +29,9 @@ struct job_access;
 ///            one; such a job must not block the thread (`execute_blocking`, `sync_wait`). What it
 ///            posts runs inside it again: a long line of such steps needs a long stack
 /// Lifetime   `post` must not touch the executor any more once the job can run: the job may end
-///            the executor's life. A coroutine that has done so awaits nothing of the library any
-///            more, not even an idle section: it counts as running on that executor
+///            the executor's life. A coroutine that has ended the executor it runs on must not
+///            await anything of the library any more, not even an idle section: it still counts as
+///            running there
 template <class E>
 concept executor = requires(E& e, job& j) {
   { e.post(j) } noexcept;

@@ -116,8 +116,8 @@ class stream {
   /// What is given from now on does not begin before `e` is reached. No thread waits for that.
   ///
   /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not
-  ///            wait for the host device; device_error also for an execution's work behind which
-  ///            nothing could be recorded. co_await it instead
+  ///            wait for the host device; device_error if nothing could be recorded behind the
+  ///            execution that `e` stands for. In both cases co_await it instead
   void wait(const event& e) {
     if (e.point_) lane_->wait(*e.point_);
   }

@@ -12,8 +12,8 @@ namespace turnstile::detail {
 
 engine::engine() noexcept { look_at_devices.store(&look, relaxed); }
 
-// Never ended: workers of any pool may look at it until the process ends. And never without memory:
-// work has been given already when it is needed first.
+// Never ended: workers of any pool may look at it until the process ends. And it takes no memory:
+// when it is needed first work has been given, and that must not fail.
 engine& engine::the() noexcept {
   alignas(engine) static std::byte place[sizeof(engine)];
   static engine& it = *::new (static_cast<void*>(place)) engine;

@@ -519,8 +519,7 @@ TEST_CASE("a section that is bound to an executor that passes its jobs on") {
   CHECK(ran == 5);
 }
 
-// All threads of an executor may be blocked for a guard, also of the one that a section is bound
-// to.
+// All threads of an executor may be blocked for a guard, even those of the section's own executor.
 TEST_CASE("a guard is given to a blocked thread by whoever has it, also of a bound section") {
   for (const bool is_bound : {false, true}) {
     CAPTURE(is_bound);

@@ -26,8 +26,8 @@ inline bool is_final(int code) noexcept {
 }
 
 // A thread's last error, if it stands for no failure that somebody has yet to find: there is none,
-// or something was not ready, or it is sticky, which stays with its thread for good. That was told,
-// but by a body around this one which has just met it on another device.
+// or something was not ready, or it is sticky, which stays with its thread for good. It was told
+// already, unless a body around this one has just met it on another device.
 inline bool is_nobodys(int last_error) noexcept {
   return last_error == gpu_errors::success || last_error == gpu_errors::not_ready ||
          is_sticky(last_error);

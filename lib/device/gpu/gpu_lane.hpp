@@ -17,7 +17,7 @@ class gpu_lane final : public lane {
       : lane(where), stream_(std::move(s)) {}
   ~gpu_lane() override {
     stream_->close(gpu_stream::pending::given);
-    static_cast<void>(stream_->finish());  // while who shuts down finds it, and waits for that
+    static_cast<void>(stream_->finish());  // while who shuts down can find it, and waits for this
   }
 
   CUstream_st* native() const noexcept override { return stream_->native(); }

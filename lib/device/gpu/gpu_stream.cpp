@@ -581,8 +581,9 @@ bool gpu_stream::are_all_settled() noexcept {
 }
 
 // Behind what was given, if there are no callables. What is captured does not run, and a point
-// would spoil that; callables from before the capture need one all the same, and without an event
-// it would be no better, for then the stream is asked. Somebody else's stream may be gone by now.
+// would spoil the capture. Callables given before it need a point all the same; one without an
+// event would not help, for then the stream is asked, which spoils it as well. Somebody else's
+// stream may be gone by now.
 bool gpu_stream::needs_point(pending looked_for) const noexcept {
   if (device_.over() != nullptr) return false;
   if (looked_for == pending::given && (is_adopted_ || !is_bare_)) return false;
