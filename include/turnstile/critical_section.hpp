@@ -119,8 +119,7 @@ class critical_section {
   /// returns an awaitable is awaited with the section held and no thread held.
   ///
   /// Runs on    the section's executor; without one, here if the section is idle, else on the
-  ///            thread that is serving it; on thread_pool::shared() if it was passed on with a
-  ///            request that has been withdrawn
+  ///            thread that is serving it
   /// Resumes    on `resume_on`; else on the executor the coroutine was running on; else on the
   ///            thread that served it, after the section was released; on thread_pool::shared() if
   ///            it was withdrawn, has waited for a device, a call on that thread has waited half a

@@ -38,7 +38,7 @@ class batch {
   // Nothing goes on within this call: who withdraws runs no code of users.
   void keep_off() noexcept { keeps_off_ = true; }
   bool keeps_off() const noexcept { return keeps_off_; }
-  // The same on a thread that is only told of something.
+  // The same on a thread that is only told of something, or withdraws a request.
   void keep_off_executor() noexcept { keeps_off_ = is_off_ = true; }
   bool is_off() const noexcept { return is_off_; }
   // The same, and a section goes on on the shared pool, which runs nothing within post: where those

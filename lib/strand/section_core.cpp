@@ -64,7 +64,7 @@ section_core::published said(after_publish what) noexcept {
 // in line has nothing else to do, and all threads of an executor may be blocked there. So one that
 // is about to block leaves its own one out. A guard is no body, and so is given anywhere, also
 // where the section is bound; but not by an executor that has no part in it, which nobody may run
-// again.
+// again: rather where its coroutine goes on, without which nobody else does.
 executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
   request& who = behind(next);
   if (bound() && !lock_request::is_one(who)) return bound_to();
@@ -73,7 +73,7 @@ executor_ref section_core::who_serves(request& next, const batch& done) const no
   const thread_state& t = here();
   const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
   if (t.runs_on && !may_block && !done.is_off() && !bound_elsewhere()) return t.runs_on;
-  const executor_ref home = bound() ? executor_ref() : home_of(who);
+  const executor_ref home = home_of(who);
   return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
 }
 
@@ -499,10 +499,10 @@ void section_core::serve_or_pass(request* r, batch& done, int most_bodies) noexc
   done.deliver();
 }
 
-// Not where who withdraws runs, which may have nothing to do with the section.
+// Who withdraws may be anybody, on an executor that nobody runs again.
 void section_core::go_past_withdrawn() noexcept {
   batch done;
-  done.keep_off_to_shared();
+  done.keep_off_executor();
   if (!asks_there() || !ask_on_executor_again(done)) {
     if (request* const next = finish_and_next()) pass_to_executor(*next, done);
   }
