@@ -244,13 +244,13 @@ TEST_SUITE("fiber") {
       void await_resume() const noexcept {}
     };
     loop on;
+    bool may_stop_first = true;
     bool may_stop = true;
+    bool twice = false;
     SUBCASE("once") {}
-    SUBCASE("for the second time") { may_stop = false; }
+    SUBCASE("for the second time") { twice = true; }
     const auto code = [&] {
-      bool first = true;
-      if (!may_stop) turnstile::await(in_place_then_asks{&first});
-      may_stop = true;
+      if (twice) turnstile::await(in_place_then_asks{&may_stop_first});
       turnstile::await(in_place_then_asks{&may_stop});
     };
     auto f = spawn_fiber(on, code);
