@@ -22,6 +22,9 @@
 //           says it, or the stream that has nothing more to do, or that never answers.
 //
 // Proof     test/device
+//
+// Defined in gpu_stream.cpp (giving work, and the end), gpu_copies.cpp, gpu_places.cpp (where
+// somebody waits) and gpu_looks.cpp (how far it got).
 #pragma once
 
 #include "device/engine.hpp"
@@ -34,9 +37,12 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace turnstile::detail {
+
+class other_errors;
 
 class gpu_stream final : private polled, public std::enable_shared_from_this<gpu_stream> {
  public:
@@ -105,7 +111,6 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   bool try_to_put_point(gpu_outcome& o) noexcept;
   void put_bare_point(gpu_point& p, asked_for by, gpu_outcome failure = {}) noexcept;
   void must_have_work() const;
-  class other_errors;
   point_ref place_behind_all(gpu_outcome& o, gpu_outcome& again, other_errors& others);
   void append(gpu_point& p) noexcept;
   // The engine looks at it: something is pending.
@@ -150,5 +155,32 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
   int failed_looks_ = 0;        // by poll, at the stream in a row
   std::exception_ptr carried_;  // by poll: the error of points that nobody was given
 };
+
+// Calls `f`, which gives an outcome, with its device current and while nobody else gives work.
+template <class F>
+void gpu_stream::give(F f) {
+  device_.must_work();
+  gpu_outcome o;
+  {
+    const std::lock_guard turn(order_);
+    must_be_open();
+    o = device_.make_current();
+    if (!o.failed()) o = f();
+  }
+  if (!o.failed()) return;
+  device_.forget_last_error();
+  device_.raise(o, name());
+}
+
+// As give; throws instead if the stream is being captured, and the driver hears of nothing.
+template <class F>
+void gpu_stream::give_uncaptured(F f) {
+  bool is_capturing = false;
+  give([&]() -> gpu_outcome {
+    const gpu_outcome o = ask_for_capture(is_capturing);
+    return o.failed() || is_capturing ? o : f();
+  });
+  if (is_capturing) refuse_capture();
+}
 
 }  // namespace turnstile::detail
