@@ -48,6 +48,15 @@ has_module() {
   "$python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))' "$1"
 }
 
+# Where lib/device/cuda/meson.build looks, too. Debian 12's own is too old.
+has_toolkit() {
+  local root
+  for root in "${CUDA_PATH:-${CUDA_HOME:-/usr/local/cuda}}" /usr/local/cuda /usr; do
+    if "$root/bin/nvcc" --version | grep -Eq 'release (1[2-9]|[2-9][0-9])\.'; then return; fi
+  done
+  return 1
+}
+
 has_sanitizers() { links "$1" -fsanitize=address,undefined && links "$1" -fsanitize=thread; }
 
 present() {
@@ -57,6 +66,7 @@ present() {
     header) has_header "$name" ;;
     boost) has_boost "$name" ;;
     library) links g++ "-l$name" ;;
+    toolkit) has_toolkit ;;
     python) has_module "$name" ;;
     sanitizers) has_sanitizers "$name" ;;
   esac </dev/null >/dev/null 2>&1
@@ -102,7 +112,7 @@ can_install() {
   if [[ $may_install == no ]]; then
     why_not="Nothing was installed, as asked."
   elif ! is_debian; then
-    why_not="This is $(os_name), and packages are installed on Debian only."
+    why_not="This is $(os_name), and packages are installed on Debian, or what is made of it, only."
   elif [[ $EUID -ne 0 ]] && ! { command -v sudo >/dev/null && as_root true 2>/dev/null; }; then
     why_not="Installing needs root, and there is no way to it through sudo."
   else
@@ -199,7 +209,9 @@ build_name() {
 set_up_build() {
   local dir=$1 compiler=$2
   local with
-  with="${*:2} $("$compiler" -dumpfullversion -dumpversion); flags: ${CXXFLAGS-} ${LDFLAGS-}; without: $left_out"
+  # shellcheck disable=SC2086 # in front of it there may be ccache
+  with="${*:2} $($compiler -dumpfullversion -dumpversion); flags: ${CXXFLAGS-} ${LDFLAGS-}"
+  with+="; CUDA: ${CUDA_PATH:-${CUDA_HOME-}}; without: $left_out"
   if [[ -e $dir/build.ninja && $(cat "$dir/set-up-with" 2>/dev/null) == "$with" ]]; then
     return
   fi
