@@ -1,13 +1,13 @@
 // mutexes.cpp - threads that share a stream and a mutex.
 
 #include "gpu/work.hpp"
+#include "support/crew.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <string_view>
-#include <thread>
-#include <vector>
 
 namespace {
 
@@ -16,30 +16,26 @@ using bench::gpu::work;
 constexpr std::size_t threads = bench::gpu::mutex_threads;
 
 template <class Client>
-class crew {
+class sharing {
  public:
   static constexpr bool clients_are_threads = true;
   static constexpr std::string_view name = Client::name;
 
   bool run(work& all) {
     std::atomic<bool> right{true};
-    {
-      std::vector<std::jthread> all_of_them;
-      for (std::size_t t = 0; t != threads; ++t) {
-        all_of_them.emplace_back([&] {
-          Client client;
-          for (std::size_t i = 0; i != all.turns(); ++i) {
-            if (!client.take_a_turn(all, mutex_, stream_)) right = false;
-          }
-        });
+    threads_.run([&](std::size_t t) {
+      for (std::size_t i = 0; i != all.turns(); ++i) {
+        if (!clients_[t].take_a_turn(all, mutex_, stream_)) right = false;
       }
-    }
+    });
     return right;
   }
 
  private:
   std::mutex mutex_;
   bench::gpu::plain_stream stream_;
+  std::array<Client, threads> clients_;
+  bench::crew threads_{threads};
 };
 
 // Keeps the mutex until the kernel is complete.
@@ -55,7 +51,7 @@ class synchronizes {
   }
 };
 
-// Waits outside, for an event of its own.
+// Waits outside, for an event of its own, and looks at it all the while: that is the fastest.
 class records {
  public:
   static constexpr std::string_view name = "std_mutex";
@@ -80,7 +76,7 @@ class records {
   cudaEvent_t done_ = nullptr;
 };
 
-const bool asked_synchronizes = bench::gpu::ask_pipelining<crew<synchronizes>>(threads, threads);
-const bool asked_records = bench::gpu::ask_pipelining<crew<records>>(threads, threads);
+const bool asked_synchronizes = bench::gpu::ask_pipelining<sharing<synchronizes>>(threads, threads);
+const bool asked_records = bench::gpu::ask_pipelining<sharing<records>>(threads, threads);
 
 }  // namespace
