@@ -43,6 +43,7 @@ def _options(build):
     known = {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
     return " ".join(part for part in (
         f"-O{known['optimization']}" if "optimization" in known else "",
+        "with LTO" if known.get("b_lto") else "",
         *known.get("cpp_args", ())) if part)
 
 
@@ -56,10 +57,19 @@ def compiler(build):
 
 
 def options(build):
-    """What of the project's own options makes other executables, as tools/bench is given it."""
+    """What makes other executables than without, as tools/bench is given it."""
     said = {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
-    rings = [] if said.get("all_rings", True) else ["-Dall_rings=false"]
-    return rings + ([] if said.get("ring", "ticket") == "ticket" else [f"-Dring={said['ring']}"])
+    return [f"-D{name}={_as_given(said[name])}" for name, usual in _USUAL.items() if said.get(name, usual) != usual]
+
+
+# The options of a build by tools/bench that is given none.
+_USUAL = {"all_rings": True, "ring": "ticket", "optimization": "3", "b_lto": False, "cpp_args": []}
+
+
+def _as_given(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, list) else value
 
 
 def _source(build):

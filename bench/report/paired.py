@@ -1,5 +1,6 @@
 """Statistics of ratios that were measured in pairs: no assumption about how the times scatter, only
-that without a difference a ratio falls above 1 as often as below."""
+that rounds do not depend on each other and that without a difference a ratio falls above 1 as often
+as below."""
 
 import dataclasses
 import math

@@ -8,7 +8,7 @@
 // it ends for everybody at the same moment, in the body that makes the number of turns full, and
 // nobody is held back before. Turns count from when all clients have begun, so that a starting
 // thread that is interrupted is not taken for a lock that starves; or, if some have not after twice
-// as many turns, from there, and those have 0. What is still in line in the end does not count.
+// as many turns, from there. What is still in line in the end does not count.
 #pragma once
 
 #include "support/shape.hpp"
