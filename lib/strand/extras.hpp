@@ -23,13 +23,18 @@ inline stand_in* const closed_list = reinterpret_cast<stand_in*>(1);
 
 // The last place in line.
 struct closing_request : request {
+  static bool is_one(const request& r) noexcept { return r.start == &close; }
+
   closing_request() noexcept {
-    start = [](request&) noexcept { return outcome::closed; };
+    start = &close;
     back_to = nullptr;
     may_wait = true;
     accepted_at = 0;
     home_ = {};
   }
+
+ private:
+  static outcome close(request&) noexcept { return outcome::closed; }
 };
 
 }  // namespace turnstile::detail

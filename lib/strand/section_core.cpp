@@ -5,6 +5,7 @@
 #include "executor/pace.hpp"
 #include "strand/batch.hpp"
 #include "strand/budget.hpp"
+#include "strand/extras.hpp"
 #include "strand/gate.hpp"
 #include "strand/submissions.hpp"
 
@@ -29,6 +30,11 @@ executor_ref home_of(const request& who) noexcept {
 }
 
 request& behind(request& r) noexcept { return stand_in::is_one(r) ? stand_in::of(r).behind() : r; }
+
+// A guard, and the end of the line.
+bool runs_no_body(const request& who) noexcept {
+  return lock_request::is_one(who) || closing_request::is_one(who);
+}
 
 bool is_of_who_blocks_here(request& r) noexcept {
   const blocked_thread* const t = suspended<request>::thread_behind(behind(r));
@@ -61,25 +67,21 @@ section_core::published said(after_publish what) noexcept {
 }  // namespace
 
 // Who is off is only told of something, on a thread that may be anybody's. A thread that is blocked
-// in line has nothing else to do, and all threads of an executor may be blocked there. So one that
-// is about to block leaves its own one out. A guard is no body, and so is given anywhere, also
-// where the section is bound; but not by an executor that has no part in it, which nobody may run
-// again: rather where its coroutine goes on, without which nobody else does.
+// in line has nothing else to do, and all threads of an executor may be blocked there. A guard is
+// no body, and so is given anywhere, also where the section is bound; but not by an executor that
+// has no part in it, which nobody may run again: rather where its coroutine goes on, without which
+// nobody else does.
 executor_ref section_core::who_serves(request& next, const batch& done) const noexcept {
   request& who = behind(next);
-  if (bound() && !lock_request::is_one(who)) return bound_to();
+  if (bound() && !runs_no_body(who)) return bound_to();
   if (blocked_thread* const t = suspended<request>::thread_behind(who)) return *t;
   if (done.passes_to_shared()) return executor_ref(thread_pool::shared());
-  const thread_state& t = here();
-  const bool may_block = t.bounce != nullptr && t.bounce->thread_may_block();
-  if (t.runs_on && !may_block && !done.is_off() && !bound_elsewhere()) return t.runs_on;
-  const executor_ref home = home_of(who);
-  return or_shared(may_block && home == t.runs_on ? executor_ref() : home);
+  return here_or_home(home_of(who), !done.is_off() && !bound_elsewhere());
 }
 
 // It is bound, and this is a body.
 bool section_core::is_elsewhere_for(request& r) const noexcept {
-  return bound_elsewhere() && !lock_request::is_one(behind(r));
+  return bound_elsewhere() && !runs_no_body(behind(r));
 }
 
 // On top of somebody who holds a section, to the thread that is blocked for it. And on top of a
@@ -88,7 +90,7 @@ bool section_core::is_elsewhere_for(request& r) const noexcept {
 bool section_core::belongs_elsewhere(request& r, const batch& done) const noexcept {
   if (here().changes_a_variable()) [[unlikely]]
     return true;
-  if (bound()) return !done.is_at_home_of(*this) && is_elsewhere_for(r);
+  if (bound() && !done.is_at_home_of(*this) && is_elsewhere_for(r)) return true;
   return done.rests_on_held() && suspended<request>::thread_behind(behind(r)) != nullptr;
 }
 

@@ -373,10 +373,10 @@ void several_request::body_ended() noexcept {
 void several_request::go_on_elsewhere() noexcept {
   is_own_ = false;
   be_posted(&go_on_posted);
-  executor_ref to = section().executor();
-  if (!to) to = here().runs_on;
-  if (!to) to = home_;
-  or_shared(to).post(*this);  // this may be gone
+  executor_ref to;
+  if (entered_ == count_) to = section().executor();  // before, it waits in line for that
+  if (!to) to = here_or_home(home_, true);
+  to.post(*this);  // this may be gone
 }
 
 void several_request::go_on_posted(job& j) noexcept {

@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -33,6 +34,14 @@ foreign close_it(critical_section& cs, bool& over) {
 
 foreign run_in(critical_section& cs, int& runs) {
   co_await cs.execute([&runs] { ++runs; });
+}
+
+task<> run_unless(critical_section& cs, int& runs, std::stop_token stop) {
+  try {
+    co_await cs.execute([&runs] { ++runs; }, {.stop = stop});
+  } catch (const operation_cancelled&) {
+    CHECK(runs == 0);
+  }
 }
 
 // Looks around whenever it is given a job.
@@ -250,6 +259,38 @@ TEST_SUITE("section") {
     bool closed = false;
     const foreign closer = close_it(cs, closed);
     l.run();
+    CHECK(closed);
+  }
+
+  TEST_CASE("close: waits for no executor that has no body to run") {
+    loop nobodys;
+    loop home;
+    critical_section cs{section_options{.executor = nobodys}};
+    std::stop_source stop;
+    const std::stop_token token = stop.get_token();
+    bool closed = false;
+    SUBCASE("behind a guard") {
+      section_guard guard = sync_wait(cs.lock());
+      guard.detach();
+      const foreign closer = close_it(cs, closed);
+      CHECK_FALSE(closed);
+      guard.unlock();
+      closer.wait();
+    }
+    SUBCASE("behind a request that is withdrawn") {
+      int runs = 0;
+      async_scope scope{{.executor = home}};
+      scope.spawn(run_unless(cs, runs, token));
+      home.run();
+      const foreign closer = close_it(cs, closed);
+      CHECK_FALSE(closed);
+      stop.request_stop();
+      closer.wait();
+      home.run();
+      sync_wait(scope.join());
+      CHECK(runs == 0);
+      nobodys.run();
+    }
     CHECK(closed);
   }
 

@@ -24,6 +24,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -570,6 +571,32 @@ TEST_SUITE("section") {
     CHECK(second->join() == "ran");
     CHECK(ran_on[0] == first->id());
     CHECK_FALSE(cs.statistics().held);
+  }
+
+  TEST_CASE("execute_blocking: what it has served of several sections goes on elsewhere") {
+    constexpr int more_than_a_turn = 40;
+    thread_pool blocked{1};
+    thread_pool other{1};
+    critical_section a;
+    critical_section b;
+    std::latch is_in(1);
+    async_scope blocks{{.executor = blocked}};
+    async_scope others{{.executor = other}};
+    const auto asks_twice = [&]() -> task<> {
+      a.execute_blocking([&] {
+        is_in.count_down();
+        wait_for_waiters(a, more_than_a_turn);
+      });
+      a.execute_blocking(nothing);
+      co_return;
+    };
+    const auto asks_for_both = [&]() -> task<> { co_await execute(std::tie(a, b), nothing); };
+    blocks.spawn(asks_twice());
+    is_in.wait();
+    for (int i = 0; i != more_than_a_turn; ++i) others.spawn(asks_for_both());
+    sync_wait(blocks.join());
+    sync_wait(others.join());
+    CHECK(a.statistics().executions == more_than_a_turn + 2);
   }
 
   TEST_CASE("execute_blocking: that thread may be withdrawable, too") {

@@ -129,6 +129,30 @@ TEST_SUITE("section") {
     CHECK(ran == before);
   }
 
+  TEST_CASE("late stops: before a section whose executor nobody runs, wherever the turn ends") {
+    for (int before = 0; before != many; ++before) {
+      manual_executor home;
+      manual_executor nobodys;
+      client all(home);
+      critical_section a;
+      critical_section b;
+      critical_section bound{{.executor = nobodys}};
+      std::stop_source stop;
+      const std::stop_token token = stop.get_token();
+      {
+        const section_guard busy = hold(a);
+        for (int i = 0; i != before; ++i) all.ask(execute(std::tie(a, b), [] {}));
+        all.ask(execute(std::tie(a, bound), [] {}, {.stop = token}));
+      }
+      home.run();
+      stop.request_stop();
+      home.run();
+      REQUIRE_FALSE(a.statistics().held);
+      CHECK(all.endings().back().how == "cancelled");
+      nobodys.run();
+    }
+  }
+
   TEST_CASE("late stops: it is found that it may run, and that is elsewhere") {
     int between = 0;
     for (int nth = 0; nth != many; ++nth) {

@@ -30,8 +30,11 @@ const auto nothing = [] {};
 constexpr int rounds = 100;
 
 struct two_sections {
+  two_sections() : two_sections(executor_ref()) {}
+  explicit two_sections(executor_ref of_inner) : inner({.name = "inner", .executor = of_inner}) {}
+
   critical_section outer{"outer"};
-  critical_section inner{"inner"};
+  critical_section inner;
   std::atomic<int> had_both{0};
 
   // Has a place in the line of `inner`, and wants `outer` as well in its turn there.
@@ -149,6 +152,26 @@ TEST_CASE("the same of several sections") {
       sync_wait(execute(std::tie(s.inner, third), [&] { other = s.wants_both(); }));
       CHECK(s.had_both == 0);
     });
+    other.join();
+    CHECK(s.had_both == 1);
+  }
+}
+
+TEST_CASE("the same of a section that is bound, on its executor") {
+  thread_pool pool(2);
+  for (int round = 0; round != rounds; ++round) {
+    two_sections s{pool};
+    std::jthread other;
+    const auto has_both = [&]() -> task<> {
+      section_guard outer = co_await s.outer.lock();
+      section_guard inner = co_await s.inner.lock();
+      other = s.wants_both();
+      inner.unlock();
+      outer.unlock();
+    };
+    async_scope scope{{.executor = pool}};
+    scope.spawn(has_both());
+    sync_wait(scope.join());
     other.join();
     CHECK(s.had_both == 1);
   }
