@@ -19,7 +19,8 @@ struct job_access;
 }
 
 /// Something that runs jobs: `post(job&)` without exceptions. Optionally also
-/// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`.
+/// `post(job* first, job* last, std::size_t n)` for a chain linked through `next`; one that is not
+/// `noexcept` is not used.
 ///
 /// Threads    `post` is called from any thread
 /// Order      whatever the executor promises; the library needs none
@@ -70,7 +71,9 @@ class TURNSTILE_VISIBLE executor_ref {
 
   // The same for one object, whoever refers to it, unless that would take one job after the other.
   template <class E>
-  static constexpr bool takes_chains = requires(E& e, job* j) { e.post(j, j, std::size_t{}); };
+  static constexpr bool takes_chains = requires(E& e, job* j) {
+    { e.post(j, j, std::size_t{}) } noexcept;
+  };
   template <class E>
   using called_as =
       std::conditional_t<executor<const E> && takes_chains<E> == takes_chains<const E>, const E, E>;

@@ -40,6 +40,14 @@ class chain_executor {
   manual_executor jobs_;
 };
 
+// Takes chains, but may throw then.
+struct careless_executor : loop {
+  using loop::post;
+  void post(job*, job*, std::size_t) { ++chains; }
+
+  int chains = 0;
+};
+
 // Runs what is posted at once.
 struct inline_executor {
   void post(job& j) noexcept { j.run(); }
@@ -124,6 +132,19 @@ TEST_SUITE("executor") {
     executor_ref(one_by_one).post(&a, &c, 3);
     CHECK(one_by_one.run() == 3);
     CHECK(ran == std::vector<int>{1, 2, 3, 1, 2, 3});
+  }
+
+  TEST_CASE("executor_ref: gives no chain to an executor that may throw then") {
+    careless_executor careless;
+    std::vector<int> ran;
+    note b(ran, 2);
+    note a(ran, 1);
+    a.next = &b;
+    b.next = nullptr;
+    executor_ref(careless).post(&a, &b, 2);
+    CHECK(careless.run() == 2);
+    CHECK(careless.chains == 0);
+    CHECK(ran == std::vector<int>{1, 2});
   }
 
   TEST_CASE("executor_ref: an executor of our own serves sections, tasks and scopes") {
