@@ -66,6 +66,20 @@ TEST_SUITE("section") {
     CHECK(cs.statistics().executions == 1);
   }
 
+  TEST_CASE("execute_when: a predicate may give whatever may stand in an if") {
+    critical_section cs;
+    std::shared_ptr<int> thing;
+    const auto is_there = [&] { return thing; };
+    async_scope scope;
+    int seen = 0;
+    const auto look = [&] { seen = *thing; };
+    scope.spawn(cs.execute_when(is_there, look));
+    CHECK(seen == 0);
+    sync_wait(cs.execute([&] { thing = std::make_shared<int>(5); }));
+    sync_wait(scope.join());
+    CHECK(seen == 5);
+  }
+
   TEST_CASE("execute_when: waits apart until it is true, and others pass") {
     stage s;
     synchronized<int> level{0};

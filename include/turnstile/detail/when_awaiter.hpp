@@ -25,7 +25,7 @@ class [[nodiscard("nothing runs until the result is awaited")]] when_awaiter
   using value = body_result_t<Body>;
   static constexpr bool may_wait = waits<Body>;
   static_assert(!awaitable<returned<Pred>>, "a predicate must not wait");
-  static_assert(std::is_convertible_v<returned<Pred>, bool>, "a predicate says yes or no");
+  static_assert(std::is_constructible_v<bool, returned<Pred>>, "a predicate says yes or no");
 
  public:
   template <class P, class B>
