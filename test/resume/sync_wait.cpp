@@ -25,6 +25,24 @@ struct ready {
   int await_resume() const noexcept { return 2; }
 };
 
+// Says whether it is ready by what may only stand in an if.
+struct in_its_own_words {
+  struct answer {
+    explicit operator bool() const noexcept { return yes; }
+    bool yes;
+  };
+
+  answer await_ready() const noexcept { return {is_ready}; }
+  bool await_suspend(std::coroutine_handle<>) noexcept {
+    ++suspended;
+    return false;
+  }
+  int await_resume() const noexcept { return 3; }
+
+  bool is_ready;
+  int suspended = 0;
+};
+
 // Gives an rvalue reference to something that dies with the awaiter.
 struct gives_rvalue {
   bool await_ready() const noexcept { return true; }
@@ -51,6 +69,19 @@ TEST_SUITE("resume") {
     g.open();
     sync_wait(g);
     sync_wait(std::suspend_never{});
+  }
+
+  TEST_CASE("sync_wait: whether it is ready an awaitable may say by whatever may stand in an if") {
+    critical_section cs;
+    for (const bool is_ready : {true, false}) {
+      in_its_own_words words{is_ready};
+      CHECK(sync_wait(words) == 3);
+      auto by_a_task = [&]() -> task<int> { co_return co_await words; };
+      CHECK(sync_wait(by_a_task()) == 3);
+      auto by_a_body = [&]() -> in_its_own_words& { return words; };
+      CHECK(sync_wait(cs.execute(by_a_body)) == 3);
+      CHECK(words.suspended == (is_ready ? 0 : 3));
+    }
   }
 
   TEST_CASE("sync_wait: references come back as references, rvalues as values") {

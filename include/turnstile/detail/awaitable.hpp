@@ -32,7 +32,7 @@ using awaiter_of = decltype(detail::get_awaiter(std::declval<T>()));
 
 template <class T>
 concept awaitable = requires(awaiter_of<T>& a) {
-  { a.await_ready() } -> std::convertible_to<bool>;
+  requires std::constructible_from<bool, decltype(a.await_ready())>;
   a.await_resume();
 };
 
