@@ -51,7 +51,8 @@ class thread_blocker : public branch_end {
 
 }  // namespace detail
 
-/// Runs `a` and blocks the calling thread until it has ended. References come back as references.
+/// Runs `a` and blocks the calling thread until it has ended. References come back as references,
+/// but a `T&&` as a T.
 ///
 /// Memory     the caller sees what `a` wrote
 /// Runs on    the calling thread until `a` first suspends
