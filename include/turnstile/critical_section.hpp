@@ -232,10 +232,11 @@ class critical_section {
     }
   }
 
-  /// Starts an execution now, and returns a handle to it. `body` never runs inside the call.
+  /// Starts an execution now, and returns a handle to it.
   ///
   /// Runs on    the section's executor; else where the section is being served; else on the calling
-  ///            executor, or thread_pool::shared() without one
+  ///            executor, or thread_pool::shared() without one. Inside the call only if that
+  ///            executor runs jobs within its `post`
   /// Resumes    the coroutine that awaits the handle, as said there: `resume_on` is ignored
   /// Throws     bad_alloc. A refusal completes the handle with its error. If thread_pool::shared()
   ///            is needed for the first time and cannot be made, the program ends

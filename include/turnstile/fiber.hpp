@@ -108,7 +108,8 @@ class fiber {
   detail::fiber_share<R> share_;
 };
 
-/// Starts `f()` on a stack of its own, on `on`. Nothing of it runs inside the call.
+/// Starts `f()` on a stack of its own, on `on`. It runs inside the call only if `on` runs jobs
+/// within its `post`.
 ///
 /// Throws     `std::invalid_argument` if `on` is empty; bad_alloc, also if there is no room for a
 ///            stack

@@ -235,7 +235,7 @@ class section_core : private job {
   // After arrive said owner: the first request is not served yet.
   // True: `own` was served by this call and is not handed back; its awaiter need not suspend.
   bool serve_first(place p, request& r, request* own) noexcept;
-  // The same, on an executor: bodies never run inside the call.
+  // The same, on an executor: bodies run inside the call only if that runs jobs within post.
   void post_first(place p, request& r) noexcept;
   // The same: a guard owns the section now, which ends by release_hold.
   void hold_first(place p) noexcept { ring_.begin(p, mine_); }

@@ -357,7 +357,7 @@ class submitted final : public submitted_result<body_result_t<Body>>,
     if constexpr (submits<Body>) this->submit_to(lane_of(options.on), submitted_);
   }
 
-  // The body never runs inside the call.
+  // The body never runs inside the call, unless its executor runs jobs within post.
   std::exception_ptr send(const execute_options& options) noexcept {
     if (options.deadline != never) this->may_expire();
     try {
