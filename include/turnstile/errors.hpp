@@ -144,7 +144,8 @@ class deadline_exceeded : public std::runtime_error {
 };
 
 /// Sets the handler of errors that nobody takes: those of `post`, of dropped handles, fibers and
-/// scopes, and of streams that nobody awaited. `section` is empty if no section is concerned.
+/// scopes, and of streams that nobody awaited. `section` is empty if no section is concerned; for
+/// what was left in a stream it is that stream's name, or "a stream".
 /// The default handler, also set by null, prints one line to stderr.
 ///
 /// Threads    from any thread; the handler is called on whichever thread finds out that nobody
