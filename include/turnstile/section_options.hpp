@@ -17,7 +17,7 @@ enum class when_full : unsigned char {
 };
 
 /// When the next body may begin after one that only submitted work to a device.
-enum class release : unsigned char {
+enum class release {
   submission,  ///< at once: the device keeps the order
   completion,  ///< when that work is done, so that its outcome can be looked at first
 };

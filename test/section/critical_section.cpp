@@ -39,6 +39,7 @@ TEST_SUITE("section") {
     static_assert(std::is_trivially_destructible_v<execute_options>);
     static_assert(std::is_aggregate_v<section_options>);
     static_assert(std::is_aggregate_v<execute_options>);
+    static_assert(std::is_same_v<std::underlying_type_t<release>, int>);
   }
 
   TEST_CASE("section: copies its name; without one it is empty") {
