@@ -19,7 +19,8 @@ namespace turnstile {
 /// What is given to that stream from now on may use it; another stream has to wait for an event of
 /// that one first. Destroying it frees the memory after everything that stream was given by then.
 ///
-/// Also a resource: `execute_options::uses` takes it, and a section on another device refuses it.
+/// Also a resource: `execute_options::uses` takes it, and a section on another device refuses it,
+/// but what is on the host only to device executions.
 ///
 /// Threads    used from any thread; moved and ended by one
 /// Throws     device_error, std::bad_alloc

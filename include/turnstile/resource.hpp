@@ -37,7 +37,8 @@ const void* identity_of(const resource_ref& r) noexcept;
 /// Lifetime   must outlive the executions that use it; the claims on it end with it
 class resource {
  public:
-  /// `name` is copied and appears in errors. A section on another device than `place` refuses it.
+  /// `name` is copied and appears in errors. A section on another device than `place` refuses it,
+  /// but what is on the host only to device executions.
   explicit resource(std::string_view name = {}, device place = device::any())
       : identity_(name, place) {}
 

@@ -27,7 +27,8 @@ struct section_options {
   std::string_view name = {};  ///< label in errors and statistics; does not share
   executor_ref executor = {};  ///< bodies run only there; default: on the thread that serves
   /// Where the guarded data is, and the section's own stream (with `any()` that is on the host).
-  /// Resources and streams elsewhere are refused.
+  /// Resources and streams elsewhere are refused, but resources on the host only to device
+  /// executions.
   device place = device::any();
   std::size_t ring_capacity = 8;  ///< cells, a power of two; never a limit on waiters
   /// Requests that may wait at once, queued or set aside; 0: no limit. With wait_outside, a request

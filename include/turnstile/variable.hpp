@@ -69,7 +69,8 @@ class variable {
   static_assert(std::copy_constructible<T>, "a value with a snapshot is copied to be changed");
 
  public:
-  /// `name` is copied and appears in errors. A section on another device than `place` refuses it.
+  /// `name` is copied and appears in errors. A section on another device than `place` refuses it,
+  /// but what is on the host only to device executions that have it in `uses`.
   explicit variable(T initial, std::string_view name = {}, device place = device::any())
       : identity_(name, place), value_(std::move(initial)) {}
   variable(const variable&) = delete;
