@@ -9,7 +9,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -67,12 +66,20 @@ asio::awaitable<void> session::answer_until_the_end() {
   }
 }
 
+// Until there is a whole line. Between two reads it looks whether it is to stop: when something has
+// come but not yet been handed over, there is no read that stop could cancel.
 asio::awaitable<bool> session::read() {
-  is_reading_ = true;
-  const auto got = co_await asio::async_read_until(socket_, asio::dynamic_buffer(in_, longest_line),
-                                                   '\n', as_values);
-  is_reading_ = false;
-  co_return !std::get<0>(got);
+  auto lines = asio::dynamic_buffer(in_, longest_line);
+  while (in_.find('\n') == in_.npos) {
+    if (is_stopping_ || lines.size() == longest_line) co_return false;
+    const auto room = lines.prepare(longest_line - lines.size());
+    is_reading_ = true;
+    const auto got = co_await socket_.async_read_some(room, as_values);
+    is_reading_ = false;
+    lines.commit(std::get<1>(got));
+    if (std::get<0>(got)) co_return false;
+  }
+  co_return true;
 }
 
 // Requests are put together, until something else comes.

@@ -118,6 +118,15 @@ class Ending(Served):
         self.assertEqual(client.readline(), "closing\n")
         self.assertEqual(client.readline(), "")
 
+    def test_half_a_line_keeps_nobody_and_is_not_answered(self):
+        client = self.connect()
+        self.ask("depth A", client=client)
+        client.write("depth")
+        client.flush()
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(client.readline(), "closing\n")
+        self.assertEqual(client.readline(), "")
+
     def test_a_client_that_does_not_hang_up_keeps_nobody(self):
         client = self.connect()
         self.ask("depth A", client=client)
