@@ -102,9 +102,13 @@ asio::awaitable<void> session::answer_requests() {
   for (const outcome& done : all) append(out_, done);
 }
 
+// A broken connection is closed: another write, to say goodbye, might wait for ever, because epoll
+// says only once that it is broken.
 asio::awaitable<bool> session::write() {
   const auto sent = co_await asio::async_write(socket_, asio::buffer(out_), as_values);
   out_.clear();
+  boost::system::error_code ignored;
+  if (std::get<0>(sent)) socket_.close(ignored);
   co_return !std::get<0>(sent);
 }
 

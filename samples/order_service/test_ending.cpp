@@ -86,6 +86,25 @@ bool ends_with_half_a_line() {
   return c.ends() && heard == "closing\n";
 }
 
+// The client has asked, and read nothing, until nothing moves any more; then it is gone.
+bool ends_when_its_client_breaks_off_amid_an_answer() {
+  connection c;
+  c.served.set_option(tcp::socket::send_buffer_size(4096));
+  c.client.set_option(tcp::socket::receive_buffer_size(4096));
+  c.client.non_blocking(true);
+  const auto tested = c.start();
+
+  boost::system::error_code full;
+  while (!full) {
+    c.client.write_some(asio::buffer(std::string_view("depth A\n")), full);
+    c.io.poll();
+  }
+  tested->stop();
+  c.io.poll();
+  c.client.close();
+  return c.ends();
+}
+
 int failed = 0;
 
 void check(bool is_well, std::string_view what) {
@@ -99,5 +118,7 @@ void check(bool is_well, std::string_view what) {
 int main() {
   using namespace order_service;
   check(ends_with_half_a_line(), "a session ends with half a line");
+  check(ends_when_its_client_breaks_off_amid_an_answer(),
+        "a session ends when its client breaks off amid an answer");
   return failed == 0 ? 0 : 1;
 }
