@@ -36,6 +36,7 @@ asio::awaitable<void> client::connect(unsigned short port) {
 }
 
 asio::awaitable<void> client::run(std::size_t requests, std::size_t window) {
+  if (!problem_.empty()) co_return;  // it has given up before
   try {
     co_await ask(requests, window);
     socket_.close();

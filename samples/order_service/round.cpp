@@ -65,7 +65,7 @@ round_result run_round(guard how, const load& l, std::size_t stop_at) {
     const clock::time_point begin = clock::now();
     client_io.run();
     result.seconds = std::chrono::duration<double>(clock::now() - begin).count();
-    if (stop_at == 0) serves.stop();
+    serves.stop();  // if need be once more: `stop_at` answers may not have come
   }  // the service's context has run out of work
   result.answered = all.answered;
   for (const client& c : clients) result.told_to_stop += c.was_told_to_stop();

@@ -25,7 +25,8 @@ struct round_result {
   double per_second() const { return static_cast<double>(answered) / seconds; }
 };
 
-/// `stop_at` answers the service is stopped, amid the load; 0: when all are there.
+/// The service is stopped after `stop_at` answers, amid the load; else, or if they never come, when
+/// no client asks any more.
 round_result run_round(guard how, const load& l, std::size_t stop_at = 0);
 
 }  // namespace order_service

@@ -1,6 +1,7 @@
-// Test of how a session ends, where only chance could bring it about from outside.
+// Test of how a session and a round end, where only chance could bring it about from outside.
 
 #include "market.hpp"
+#include "round.hpp"
 #include "session.hpp"
 
 #include <boost/asio/buffer.hpp>
@@ -105,6 +106,12 @@ bool ends_when_its_client_breaks_off_amid_an_answer() {
   return c.ends();
 }
 
+// As if clients had given up before.
+bool ends_without_the_answer_at_which_it_is_to_be_stopped() {
+  const round_result r = run_round(guard::section, {.connections = 2, .requests = 20}, 21);
+  return r.answered == 20 && r.problem.empty();
+}
+
 int failed = 0;
 
 void check(bool is_well, std::string_view what) {
@@ -120,5 +127,7 @@ int main() {
   check(ends_with_half_a_line(), "a session ends with half a line");
   check(ends_when_its_client_breaks_off_amid_an_answer(),
         "a session ends when its client breaks off amid an answer");
+  check(ends_without_the_answer_at_which_it_is_to_be_stopped(),
+        "a round ends without the answer at which it is to be stopped");
   return failed == 0 ? 0 : 1;
 }
