@@ -123,7 +123,7 @@ Exit status
   0  every answer was right
   1  one was not, or a client had to give up: it is printed
   2  the command line is wrong
-  3  the system refused something, a port say
+  3  the system refused something, a port say, or descriptors for both ends of all connections
 )";
 }
 

@@ -7,9 +7,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -25,6 +28,19 @@ std::vector<std::jthread> run_on(asio::io_context& io, std::size_t threads) {
   std::vector<std::jthread> crew;
   for (std::size_t i = 0; i != threads; ++i) crew.emplace_back([&io] { io.run(); });
   return crew;
+}
+
+// Both ends of every connection are in this process. If descriptors ran out, clients would wait for
+// their first answers, and the service for a descriptor, for ever: so that is tried before.
+void try_sockets(asio::io_context& io, std::size_t connections) {
+  std::vector<asio::ip::tcp::socket> ends;
+  boost::system::error_code error;
+  while (!error && ends.size() != 2 * connections) {
+    ends.emplace_back(io).open(asio::ip::tcp::v4(), error);
+  }
+  if (!error) return;
+  throw std::system_error(
+      error, "cannot open both ends of " + std::to_string(connections) + " connections");
 }
 
 // After the service has ended.
@@ -43,6 +59,7 @@ round_result run_round(guard how, const load& l, std::size_t stop_at) {
   asio::io_context client_io;
   const auto goods = make_market(how, service_io, l.symbols);
   service serves(service_io, *goods, l.symbols, 0);
+  try_sockets(client_io, l.connections);
   progress all;
   all.stop_at = stop_at;
   all.stop = [&serves] { serves.stop(); };

@@ -26,7 +26,7 @@ struct round_result {
 };
 
 /// The service is stopped after `stop_at` answers, amid the load; else, or if they never come, when
-/// no client asks any more.
+/// no client asks any more. Throws std::system_error if so many connections cannot be open.
 round_result run_round(guard how, const load& l, std::size_t stop_at = 0);
 
 }  // namespace order_service

@@ -5,6 +5,7 @@ usage: test_order_service.py PROGRAM [test...]
 """
 
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -14,9 +15,14 @@ import unittest
 PROGRAM = ""
 
 
-def order_service(*arguments):
+def order_service(*arguments, **settings):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=100,
-                          check=False)
+                          check=False, **settings)
+
+
+def order_service_with(descriptors, *arguments):
+    return order_service(*arguments, preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_NOFILE, (descriptors, descriptors)))
 
 
 class Served(unittest.TestCase):
@@ -150,6 +156,20 @@ class Load(unittest.TestCase):
         stopped = re.search(r"(\d+) requests were answered, (\d+) clients told to stop", run.stdout)
         self.assertLess(int(stopped[1]), 20000)
         self.assertGreater(int(stopped[2]), 0)
+
+
+class Descriptors(unittest.TestCase):
+    def test_too_few_are_an_error_before_anybody_waits_for_one(self):
+        run = order_service_with(60, "--connections", "40", "--requests", "2000")
+        self.assertEqual(run.returncode, 3)
+        self.assertEqual(run.stderr, "order_service: cannot open both ends of 40 connections: "
+                         "Too many open files\n")
+
+    def test_as_soon_as_there_are_enough_for_both_ends_it_runs(self):
+        statuses = [order_service_with(descriptors, "--connections", "8", "--requests", "80").returncode
+                    for descriptors in range(16, 40)]
+        self.assertEqual(statuses, sorted(statuses, reverse=True))
+        self.assertEqual(set(statuses), {0, 3})
 
 
 class CommandLine(unittest.TestCase):
