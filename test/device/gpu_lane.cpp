@@ -1567,6 +1567,33 @@ TEST_SUITE("device") {
     until([] { return fake::living() == fake::alive{}; });
   }
 
+  TEST_CASE("gpu: shut_down_devices names an ended stream whose last place is just being told") {
+    static std::atomic<bool> tells = false;
+    static std::atomic<bool> may_go_on = false;
+    tells = false;
+    may_go_on = false;
+    const gpus g;
+    on_unobserved_error([](std::exception_ptr, std::string_view, std::source_location) {
+      tells = true;
+      until([] { return may_go_on.load(); });
+    });
+    event last;
+    {
+      stream s(device::cuda(0));
+      for (int i = 0; i != 2; ++i) s.enqueue([] { throw 1; });
+      last = s.record();
+    }
+    fake::finish_all();
+    until([] { return tells.load(); });
+    CHECK(shut_down_devices(0s) == std::vector<std::string>{"cuda:0 stream #1"});
+    CHECK_FALSE(last.ready());
+    may_go_on = true;
+    CHECK(shut_down_devices(30s).empty());
+    CHECK(last.ready());
+    CHECK_THROWS_AS(sync_wait(last), int);
+    on_unobserved_error(nullptr);
+  }
+
   TEST_CASE("gpu: a stream that ends with nothing behind its last place makes no place") {
     const gpus g;
     CUstream_st* const handle = [] {

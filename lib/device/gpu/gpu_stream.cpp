@@ -224,7 +224,8 @@ bool gpu_stream::finish() noexcept {
   {
     const std::lock_guard turn(order_);
     const std::lock_guard locked(list_lock_);
-    if (!points_.empty() || submissions_ != 0) return false;
+    // Its last place may have left the list, and be told just now.
+    if (!points_.empty() || watched_ != nullptr || submissions_ != 0) return false;
     device_.begin_destroy();
     s = native_.exchange(nullptr, relaxed);
     block = std::exchange(block_, nullptr);
