@@ -1506,6 +1506,34 @@ TEST_SUITE("device") {
     CHECK_THROWS_AS(sync_wait(s.completion()), device_error);
   }
 
+  // Should the caller come too early, the callable is still there to see it.
+  TEST_CASE("gpu: who is refused a callable that has begun hears of it when that has ended") {
+    static std::thread driver;
+    static std::atomic<bool> has_begun = false;
+    has_begun = false;
+    gpu_api api = fake::table();
+    api.launch_host_func = [](CUstream_st*, void (*f)(void*), void* with) {
+      driver = std::thread([f, with] { f(with); });
+      until([] { return has_begun.load(); });
+      fake::lose(0, 719);
+      return 719;
+    };
+    const losses heard;
+    const gpus g(api, gpus::afterwards::lost);
+    stream s(device::cuda(0));
+    std::atomic<bool> has_ended = false;
+    std::atomic<bool> is_refused = false;
+    const auto takes_long = [&] {
+      has_begun = true;
+      for (int i = 0; i != 10'000 && !is_refused; ++i) std::this_thread::yield();
+      has_ended = true;
+    };
+    CHECK_THROWS_AS(s.enqueue(takes_long), device_error);
+    CHECK(has_ended);
+    is_refused = true;
+    driver.join();
+  }
+
   // Of three events the stream's end takes one. The first of the others is being destroyed when a
   // body takes the second one, and all are destroyed before it records.
   TEST_CASE("gpu: who is about to record at the end keeps its event") {

@@ -2,6 +2,10 @@
 
 #include "device/gpu/gpu_call.hpp"
 
+#include <turnstile/detail/threads.hpp>
+
+#include <chrono>
+
 namespace turnstile::detail {
 
 namespace {
@@ -53,12 +57,12 @@ void gpu_call::keep_for_good() noexcept {
   } while (!dropped_calls.compare_exchange_weak(newest, this, release, relaxed));
 }
 
+// The driver may have begun it all the same. What it uses may end once the caller hears of that.
 void gpu_call::refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept {
   if (sure) return;
   gpu_call& it = *call.release();
-  if (it.is_settled()) {
-    it.work_of_user_.reset();
-  }
+  while (!it.is_settled()) sleep_for(std::chrono::microseconds(50));
+  it.work_of_user_.reset();
   it.keep_for_good();
 }
 

@@ -50,7 +50,7 @@ class gpu_call : private job {
   void dispose() noexcept;
 
   // The driver refused it, with an error that leaves no doubt if `sure`. On the thread that gave
-  // it.
+  // it, which it blocks while the work runs all the same.
   static void refuse(std::unique_ptr<gpu_call> call, bool sure) noexcept;
 
  private:
