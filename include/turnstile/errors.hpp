@@ -144,15 +144,16 @@ class deadline_exceeded : public std::runtime_error {
 };
 
 /// Sets the handler of errors that nobody takes: those of `post`, of dropped handles, fibers and
-/// scopes, and of streams that nobody awaited. `section` is empty if no section is concerned; for
-/// what was left in a stream it is that stream's name, or "a stream".
-/// The default handler, also set by null, prints one line to stderr.
+/// scopes, of streams that nobody awaited, and of a body's calls to a GPU beside another error that
+/// the body has thrown. `section` is empty if no section is concerned, or it may be gone; for what
+/// was left in a stream it is that stream's name, or "a stream". The default handler, also set by
+/// null, prints one line to stderr.
 ///
 /// Threads    from any thread; the handler is called on whichever thread finds out that nobody
-///            takes the error: the one that ran the body, or that dropped the handle, scope, stream
-///            or its last event, or that noticed how far a stream got. The last may be the one
-///            thread that looks at devices: so the handler may give them work, but must not wait
-///            for them
+///            takes the error: the one that ran the body, or where its caller goes on, or that
+///            dropped the handle, scope, stream or its last event, or that noticed how far a stream
+///            got. The last may be the one thread that looks at devices: so the handler may give
+///            them work, but must not wait for them
 /// Throws     nothing. A handler that throws ends the program, by std::terminate
 void on_unobserved_error(void (*handler)(std::exception_ptr, std::string_view section,
                                          std::source_location where)) noexcept;

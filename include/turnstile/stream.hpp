@@ -85,8 +85,9 @@ class stream {
 
   device where() const noexcept { return lane_->where(); }
   /// For launches and calls of CUDA; null on the host device. What is its thread's last error after
-  /// a section's body, and was not before, is that execution's error. The answer that something is
-  /// not ready may take its place: a body that asks checks its launches first.
+  /// a section's body, and was not before, is that execution's error; if the body has thrown
+  /// another one, on_unobserved_error hears of it. The answer that something is not ready may take
+  /// its place: a body that asks checks its launches first.
   CUstream_st* native_handle() const noexcept { return lane_->native(); }
 
   /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA,

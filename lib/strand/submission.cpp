@@ -5,6 +5,7 @@
 #include "strand/submissions.hpp"
 
 #include <turnstile/detail/claims.hpp>
+#include <turnstile/detail/contract.hpp>
 #include <turnstile/detail/submission.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/resource.hpp>
@@ -13,6 +14,21 @@
 #include <utility>
 
 namespace turnstile::detail {
+
+namespace {
+
+// Of the device; 0: it is none of those.
+int code_of(const std::exception_ptr& e) noexcept {
+  try {
+    std::rethrow_exception(e);
+  } catch (const device_error& of_device) {
+    return of_device.code();
+  } catch (...) {
+    return 0;
+  }
+}
+
+}  // namespace
 
 void submitted_mark::tell() noexcept {
   submitted_waiter* w = nullptr;
@@ -134,6 +150,14 @@ outcome submission::submitted() noexcept {
 std::exception_ptr submission::error() const noexcept {
   if (error_ != nullptr) return error_;
   return end_ && end_->failed() ? end_->error() : nullptr;
+}
+
+// The section may be gone, and with it its name.
+void submission::tell_error_beside(const std::exception_ptr& its_own,
+                                   std::source_location where) const noexcept {
+  if (error_ == nullptr || error_ == its_own) return;
+  const int code = code_of(error_);
+  if (code == 0 || code != code_of(its_own)) report_unobserved(error_, {}, where);
 }
 
 // Once.

@@ -867,6 +867,42 @@ TEST_SUITE("device") {
     see_all_done();
   }
 
+  TEST_CASE("gpu: an error of a body's launch is told, though the body's own comes back") {
+    const support::unobserved errors;
+    const gpus g;
+    fake::go_by_itself(true);
+    critical_section cs;
+    stream s(device::cuda(0));
+    const auto throws = [](stream& on) {
+      fake::launch(on.native_handle(), [] {}, 9);
+      throw std::runtime_error("of the body");
+    };
+    SUBCASE("execute") {
+      CHECK_THROWS_WITH(sync_wait(cs.execute(throws, {.on = &s})), "of the body");
+    }
+    SUBCASE("submit") {
+      CHECK_THROWS_WITH(sync_wait(cs.submit(throws, {.on = &s})), "of the body");
+    }
+    REQUIRE(errors.seen().size() == 1);
+    const std::string text =
+        message_of([&] { std::rethrow_exception(errors.seen().front().error); });
+    CHECK(text.find("a call of the body failed") != std::string::npos);
+  }
+
+  TEST_CASE("gpu: an error of a body's launch that the body throws itself is not told again") {
+    const support::unobserved errors;
+    const gpus g;
+    fake::go_by_itself(true);
+    critical_section cs;
+    stream s(device::cuda(0));
+    const auto throws = [](stream& on) {
+      fake::launch(on.native_handle(), [] {}, 9);
+      throw device_error(9, "cudaErrorOfTheFake", "of the body");
+    };
+    CHECK_THROWS_WITH(sync_wait(cs.execute(throws, {.on = &s})), "turnstile: of the body");
+    CHECK(errors.seen().empty());
+  }
+
   TEST_CASE("gpu: after a loss the same error in several bodies elsewhere is found in each") {
     const losses heard;
     const gpus g(fake::table(), gpus::afterwards::lost);

@@ -232,10 +232,11 @@ class detached : protected request {
       if (std::exception_ptr why = s->let_go()) self.got().fail(std::move(why));
     }
     if constexpr (submits_) {
-      if (!self.got().failed()) {
-        if (std::exception_ptr why = static_cast<detached&>(self).submission_->error()) {
-          self.got().replace(std::move(why));
-        }
+      const submission& work = *static_cast<detached&>(self).submission_;
+      if (self.got().failed()) {
+        work.tell_error_beside(self.got().error(), self.place().where);
+      } else if (std::exception_ptr why = work.error()) {
+        self.got().replace(std::move(why));
       }
     }
     self.end();

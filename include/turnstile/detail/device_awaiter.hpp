@@ -72,8 +72,10 @@ class [[nodiscard("nothing runs until the result is awaited")]] device_awaiter
     waited();
     if (left_ != nullptr) [[unlikely]]
       adopt_holds(*left_);
-    if (!got_.failed()) {
-      if (std::exception_ptr error = submission_.error()) std::rethrow_exception(std::move(error));
+    if (got_.failed()) {
+      submission_.tell_error_beside(got_.error(), at_.where);
+    } else if (std::exception_ptr error = submission_.error()) {
+      std::rethrow_exception(std::move(error));
     }
     return got_.take();
   }

@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <source_location>
 #include <utility>
 
 namespace turnstile::detail {
@@ -105,6 +106,10 @@ class submission : private point_waiter {
 
   // Once it is sent home: what went wrong with the work, or before the body.
   std::exception_ptr error() const noexcept;
+  // The same if the body has thrown `its_own`, which is what comes back: what its calls have failed
+  // with is told, unless that is it. An error of the work, the place tells.
+  void tell_error_beside(const std::exception_ptr& its_own,
+                         std::source_location where) const noexcept;
 
   // As an executor.
   void post(job& j) noexcept;
