@@ -118,7 +118,8 @@ class stream {
   ///
   /// Throws     device_mismatch_error if this stream's device cannot wait for it: a GPU does not
   ///            wait for the host device; device_error if nothing could be recorded behind the
-  ///            execution that `e` stands for. In both cases co_await it instead
+  ///            execution that `e` stands for, and its device is not lost. In both cases co_await
+  ///            it instead
   void wait(const event& e) {
     if (e.point_) lane_->wait(*e.point_);
   }

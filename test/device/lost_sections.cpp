@@ -237,6 +237,41 @@ TEST_SUITE("device") {
     }
   }
 
+  TEST_CASE("lost: who is to wait for a body on a lost device hears of the loss") {
+    gpu_to_lose t;
+    critical_section cs({.place = device::cuda(0)});
+    stream on(device::cuda(0));
+    stream other(device::cuda(0));
+    stream elsewhere(device::cuda(1));
+    std::atomic<bool> runs = false;
+    std::atomic<bool> may_end = false;
+    std::thread driver;
+    const auto body = [&](stream& s) {
+      s.enqueue([&] {
+        runs = true;
+        until([&] { return may_end.load(); });
+      });
+      driver = std::thread([&] { fake::step(on.native_handle()); });
+      until([&] { return runs.load(); });
+      fake::lose(0, illegal_address);
+    };
+    auto handle = cs.submit(body, {.on = &on});
+    sync_wait(handle.submitted());
+    for (stream* const s : {&other, &elsewhere}) {
+      bool lost = false;
+      try {
+        handle.wait_on(*s);
+      } catch (const device_error& e) {
+        lost = e.lost();
+      }
+      CHECK(lost);
+    }
+    may_end = true;
+    driver.join();
+    CHECK_THROWS_AS(sync_wait(handle), device_error);
+    sync_wait(t.scope.join());
+  }
+
   TEST_CASE("lost: a callable of a body that the device calls late does not run") {
     gpu_to_lose t;
     critical_section cs;

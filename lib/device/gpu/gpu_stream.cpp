@@ -121,9 +121,10 @@ void gpu_stream::deallocate(void* p) noexcept {
 
 // A host's, or one behind which nothing could be recorded.
 void gpu_stream::refuse_without_event(const point& p) const {
-  if (dynamic_cast<const gpu_point*>(&p) == nullptr) {
-    throw device_mismatch_error("event", device_.where(), device::host());
-  }
+  const auto* const of_gpu = dynamic_cast<const gpu_point*>(&p);
+  if (of_gpu == nullptr) throw device_mismatch_error("event", device_.where(), device::host());
+  device_.must_work();
+  of_gpu->device_.must_work();
   throw device_error(0, "",
                      name() +
                          " cannot wait for work behind which no event could be recorded: "
