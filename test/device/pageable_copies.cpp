@@ -267,6 +267,29 @@ TEST_SUITE("device") {
     CHECK(fake::pending() == 0);
   }
 
+  TEST_CASE("pageable: a copy that failed leaves an adopted stream its block if it is waited for") {
+    const gpus g;
+    fake::go_by_itself(true);
+    CUstream_st* const handle = fake::new_stream(0);
+    {
+      stream s = detail::stream_access::on(detail::adopt_gpu_stream(handle));
+      device_buffer<int> there(s, many);
+      const std::vector<int> here(many);
+      const auto copy_in_vain = [&] {
+        fake::fail(fake::call::memcpy_async, 2, 46);
+        CHECK_THROWS_AS(s.copy(there.data(), here.data(), many_bytes), device_error);
+      };
+      for (int i = 0; i != 3; ++i) copy_in_vain();
+      CHECK(fake::count(fake::call::host_alloc) == 1);
+      fake::fail(fake::call::stream_synchronize, 1, 46);
+      copy_in_vain();
+      s.copy(there.data(), here.data(), many_bytes);
+      CHECK(fake::count(fake::call::host_alloc) == 2);
+      sync_wait(wait_for(s));
+    }
+    CHECK(fake::table().stream_destroy(handle) == 0);
+  }
+
   TEST_CASE("pageable: the end of an adopted stream does not touch what may be gone") {
     const gpus g;
     fake::go_by_itself(true);

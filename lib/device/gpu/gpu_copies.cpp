@@ -113,6 +113,8 @@ void gpu_stream::take_back(loan& memory) noexcept {
     if (device_.over() != nullptr || native() == nullptr) return;  // or it may just be closed
     o = device_.make_current();
     if (!o.failed()) o = synchronize();
+    // At the end of somebody else's stream nobody asks what the driver still does with it.
+    if (o.failed() && is_adopted_) block_ = nullptr;
   }
   if (!o.failed()) return;
   device_.forget_last_error();
@@ -132,8 +134,6 @@ gpu_outcome gpu_stream::copy_on_host(copying& c) {
     done += n;
     limit_calls();
   }
-  // What the driver still does with it nobody will know.
-  if (o.failed() && is_adopted_) block_ = nullptr;
   return o;
 }
 
