@@ -994,6 +994,21 @@ TEST_SUITE("device") {
     see_all_done();
   }
 
+  TEST_CASE("gpu: the second try to record behind a body makes its device current, too") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const detail::lane_ref l = lane_of(s);
+    l->begin_submission();
+    fake::table().set_device(1);
+    fake::fail(fake::call::set_device, 1, 2);
+    const auto all = l->end_submission(0);
+    CHECK(all.end);
+    CHECK(all.error != nullptr);
+    CHECK(fake::current_device() == 0);
+    CHECK(fake::misused().all() == 0);
+    see_all_done();
+  }
+
   TEST_CASE(
       "gpu: if nothing can be recorded behind a body, all of it is done when the error comes") {
     const gpus g;

@@ -167,7 +167,8 @@ void gpu_stream::record_behind_body(lane::submitted& all) noexcept try {
         all.end = point_ref(put_point(o, asked_for::by_somebody));
       }
       if (all.end) return;
-      all.end = point_ref(put_point(again, asked_for::by_somebody));
+      again = device_.make_current();
+      if (!again.failed()) all.end = point_ref(put_point(again, asked_for::by_somebody));
       if (!all.end) again = synchronize();
       is_over = is_final(again.code);
     }
