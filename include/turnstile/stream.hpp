@@ -91,8 +91,8 @@ class stream {
   CUstream_st* native_handle() const noexcept { return lane_->native(); }
 
   /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA,
-  /// and what is given later waits for it. What it throws goes to the next place in this stream
-  /// that is awaited.
+  /// and what is given later waits for it. What it throws goes to the next place that is recorded
+  /// in this stream, awaited or not.
   ///
   /// Throws     also device_error if a GPU's stream is being captured: `f` would be called as often
   ///            as the graph is launched
