@@ -4,6 +4,7 @@
 // Behind it: lib/device.
 #pragma once
 
+#include <turnstile/detail/awaitable.hpp>
 #include <turnstile/detail/completion_awaiter.hpp>
 #include <turnstile/detail/lane.hpp>
 #include <turnstile/device.hpp>
@@ -92,7 +93,7 @@ class stream {
 
   /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA,
   /// and what is given later waits for it. What it throws goes to the next place that is recorded
-  /// in this stream, awaited or not.
+  /// in this stream, awaited or not. It must not return an awaitable.
   ///
   /// Throws     also device_error if a GPU's stream is being captured: `f` would be called as often
   ///            as the graph is launched
@@ -100,6 +101,8 @@ class stream {
   template <class F>
     requires std::invocable<std::decay_t<F>&>
   void enqueue(F&& f) {
+    static_assert(!detail::awaitable<std::invoke_result_t<std::decay_t<F>&>>,
+                  "what is given to a stream is called, and what it returns is not awaited");
     lane_->enqueue(std::make_unique<work<std::decay_t<F>>>(std::forward<F>(f)));
   }
 
