@@ -1729,6 +1729,20 @@ TEST_SUITE("device") {
     CHECK(device::cuda(0).available());
   }
 
+  TEST_CASE("gpu: what was not reached when a process was forked is not reached in the child") {
+    const gpus g;
+    stream s(device::cuda(0));
+    const event e = s.record();
+    const auto end = support::in_child([&] {
+      for (int i = 0; i != 10; ++i) {
+        if (e.ready()) std::abort();
+      }
+    });
+    CHECK(end.status == 0);
+    see_all_done();
+    CHECK(e.ready());
+  }
+
   TEST_CASE("gpu: shut_down_devices does not wait in a child for a thread of the parent's") {
     static std::atomic<bool> asks = false;
     static std::atomic<bool> may_answer = true;

@@ -1,5 +1,6 @@
 // gpu_looks.cpp - looking how far a stream of a GPU got, and telling those who wait there.
 
+#include "device/gpu/gpu_runtime.hpp"
 #include "device/gpu/gpu_stream.hpp"
 #include "device/gpu/place_errors.hpp"
 
@@ -15,6 +16,7 @@ constexpr int most_failed_looks = 100;  // in a row: a stream that never answers
 }  // namespace
 
 polled::answer gpu_stream::poll() noexcept {
+  if (end_by_fork() != nullptr) return {false, false};  // who has the locks may not be here
   std::shared_ptr<gpu_stream> me;
   device_.prepare_to_look();
   bool any = false;
