@@ -12,8 +12,8 @@
 namespace turnstile {
 
 /// A stream that somebody else made and owns, to be awaited and waited for like one of ours. It has
-/// to outlive what is given to it here. Before CUDA 12.8 its device is taken to be the calling
-/// thread's current one.
+/// to outlive what is given to it here and, if shut_down_devices is called, the stream that this
+/// returns. Before CUDA 12.8 its device is taken to be the calling thread's current one.
 ///
 /// Throws     std::invalid_argument, which says why, if it cannot be used: the legacy and the
 ///            per-thread default stream, because a coroutine may resume on another thread, where
