@@ -72,8 +72,10 @@ void on_device_lost(void (*hook)(device, const device_error&)) noexcept;
 /// resumes when they are done. Nothing else calls the driver at the end of a process. Work launched
 /// through `stream::native_handle` outside a section's body is waited for if the stream still
 /// exists, or was given something after it; work of an adopted stream, if that still exists, or if
-/// somebody awaits it. Called again, or on two threads at once, it waits for what is left. In a
-/// process that was forked from one that used GPUs it does nothing.
+/// somebody awaits it. Called again, or on two threads at once, it waits for what is left. Not
+/// named is a thread that gives something back, or leaves a call of the driver's that blocked it:
+/// if `within` is up, it may still be in the driver though no name is returned. In a process that
+/// was forked from one that used GPUs it does nothing.
 ///
 /// Threads    from any thread; blocks it. A body that submits work is waited for, so within one
 ///            this would wait for itself. It may take longer than `within` while the driver blocks:
