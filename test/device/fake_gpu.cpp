@@ -441,12 +441,14 @@ int free_async(void* p, CUstream_st* s) {
   {
     const locked l(w().lock);
     const auto at = w().memory.find(p);
-    if (at == w().memory.end() || at->second.freed)
+    // Before it may be done, and the address be somebody else's.
+    if (at == w().memory.end() || std::exchange(at->second.freed, true))
       return refuse(w().wrong.freed_twice, invalid_value);
   }
   const int e = add_work(call::free_async, s, [p] { free_memory(p); });
+  if (e == 0) return 0;
   const locked l(w().lock);
-  if (e == 0 && w().memory.contains(p)) w().memory[p].freed = true;
+  w().memory[p].freed = false;
   return e;
 }
 
