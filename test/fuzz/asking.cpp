@@ -22,8 +22,12 @@ std::optional<std::size_t> interpreter::choose(actor a, const instruction& i) co
   return lowest + i.section % (count - lowest);
 }
 
+bool interpreter::is_bound(std::size_t section) const {
+  return world_.sites[section]->bound() != place::nowhere;
+}
+
 bool interpreter::needs_thread(std::size_t section) const {
-  return now() == place::nowhere && world_.sites[section]->bound() == place::nowhere;
+  return now() == place::nowhere && !is_bound(section);
 }
 
 bool interpreter::is_elsewhere(std::size_t section) const {
@@ -55,6 +59,8 @@ asked& interpreter::ask(actor a, const instruction& i, std::size_t section, requ
   q.said = model_.ask(section, a.holds, is_stopped(q));
   if (q.said == verdict::accepted) {
     q.as = &model_.accept(section, what);
+    q.as->has_home = q.home != place::nowhere || q.resume_on != place::nowhere ||
+                     (what == request::kind::body && is_bound(section));
     // Where others may come between its end and its awaiter, nobody says who is first.
     if (depth() == 0 && gap(q) == 0) {
       q.as->goes_on = q.resume_on == place::nowhere ? q.home : q.resume_on;
@@ -86,6 +92,7 @@ asked& interpreter::ask_without_waiting(const instruction& i, std::size_t sectio
   q.said = model_.ask(section, nullptr, is_stopped(q));
   if (q.said == verdict::accepted) {
     q.as = &model_.accept(section, request::kind::body);
+    q.as->has_home = is_bound(section);
     q.as->starts_at = starts_at(section, idle);
     note_how_to_withdraw(q, true);
     q.inner = &model_.new_body_chain(nullptr, section);
@@ -138,15 +145,21 @@ reason interpreter::why_refused(const asked& q) {
   return q.said == verdict::closed ? reason::closed : why_stopped(q);
 }
 
-bool interpreter::may_withdraw_here() const {
-  return now() != place::nowhere && depth() == 0 && !world_.eager();
+template <class F>
+bool interpreter::may_withdraw_here(F goes) const {
+  if (now() == place::nowhere || depth() != 0 || world_.eager()) return false;
+  for (std::size_t s = 0; s != world_.sites.size(); ++s) {
+    if (model_.leaves_to_nobody(s, goes)) return false;
+  }
+  return true;
 }
 
 void interpreter::stop_token(std::size_t slot, bool renew) {
-  if (!may_withdraw_here()) return;
   token_slot& t = world_.tokens[slot];
+  const auto goes = [&t](const request& r) { return r.token == t.number; };
+  if (!may_withdraw_here(goes)) return;
   look();
-  model_.withdraw(reason::cancelled, [&t](const request& r) { return r.token == t.number; });
+  model_.withdraw(reason::cancelled, goes);
   t.source.request_stop();
   settle();
   if (!renew) return;
@@ -155,11 +168,11 @@ void interpreter::stop_token(std::size_t slot, bool renew) {
 }
 
 void interpreter::advance(std::chrono::nanoseconds by) {
-  if (!may_withdraw_here()) return;
-  look();
   const auto then = world_.clock.now() + by;
-  model_.withdraw(reason::expired,
-                  [then](const request& r) { return r.deadline && *r.deadline <= then; });
+  const auto goes = [then](const request& r) { return r.deadline && *r.deadline <= then; };
+  if (!may_withdraw_here(goes)) return;
+  look();
+  model_.withdraw(reason::expired, goes);
   world_.clock.advance(by);
   settle();
 }
@@ -174,7 +187,7 @@ void interpreter::settle() {
 
 bool interpreter::may_run(asked& q) {
   expect(!is_elsewhere(q.section), "a predicate was asked on the wrong executor");
-  return model_.asks(*q.as, world_.sites[q.section]->statistics().executions);
+  return model_.asks(*q.as, world_.sites[q.section]->statistics());
 }
 
 // Only the default ring gives places in line before requests are published.

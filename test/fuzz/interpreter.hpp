@@ -17,7 +17,8 @@
 // without one goes to thread_pool::shared(). So code that runs nowhere (a task spawned without an
 // executor, until it first suspends) neither posts to sections without an executor nor hands one
 // on; where it waits for one it says where to go on. Nor does it make requests that may be
-// withdrawn.
+// withdrawn. And nothing is withdrawn that has a section which what was posted there, or the end of
+// its line, would have next.
 #pragma once
 
 #include "fuzz/model.hpp"
@@ -198,6 +199,7 @@ class interpreter {
   tried predict_try(std::size_t section);
   std::optional<std::size_t> choose(actor a, const instruction& i) const;
   bool may_wait_for(actor a, std::size_t section) const;
+  bool is_bound(std::size_t section) const;
   bool needs_thread(std::size_t section) const;  // if it is handed on from here
   bool is_elsewhere(std::size_t section) const;  // not where its bodies run
   asked& ask(actor a, const instruction& i, std::size_t section, request::kind what);
@@ -208,7 +210,8 @@ class interpreter {
   bool is_stopped(const asked& q) const;
   static reason why_stopped(const asked& q);
   static reason why_refused(const asked& q);
-  bool may_withdraw_here() const;
+  template <class F>
+  bool may_withdraw_here(F goes) const;
   void stop_token(std::size_t slot, bool renew);
   void advance(std::chrono::nanoseconds by);
   void settle();

@@ -116,6 +116,7 @@ void model::start(request& r, place now, int depth) {
   tell("starts", r.section, r.number);
   expect(forbidden_at_ != depth, "a body ran inside submit or post");
   expect(r.at == request::phase::queued, "a body ran twice");
+  expect(r.late == reason::none, "a body ran that had been asked to stop");
   expect(line(r.section).waiting.front() == &r, "a body ran before its turn");
   expect(!line(r.section).lags, "two bodies at once");
   expect(!line(r.section).asks_there, "a body ran before those aside were asked");
@@ -151,6 +152,7 @@ void model::end(request& r, outcome got, int depth, bool elsewhere) {
 void model::deliver(request& r, const outcome& got, reason why) {
   event(nullptr);
   tell("delivered", r.section, r.number);
+  if (r.at == request::phase::queued && r.late != reason::none) go(r, r.late);
   expect(r.at == request::phase::done, "went on before its request had ended, or twice");
   if (r.gone != reason::none) {
     expect(why == r.gone, "an error of another kind arrived, or none");
@@ -179,10 +181,11 @@ void model::check_nobody_aside_may_run(const section_line& l) {
   }
 }
 
-bool model::asks(request& r, std::uint64_t executions) {
+bool model::asks(request& r, const counts& said) {
   event(nullptr);
   section_line& l = line(r.section);
-  if (executions == l.executions) l.lags = false;
+  go_late(l, said.withdrawn);
+  if (said.executions == l.executions) l.lags = false;
   expect(!l.lags, "a predicate was asked beside a body");
   expect(r.at == request::phase::queued, "a predicate was asked too late");
   const bool yes = l.executions >= *r.level;
@@ -228,12 +231,21 @@ void model::go(request& r, reason why) {
 
 void model::withdraw(request& r, reason why) {
   section_line& l = line(r.section);
-  if (r.what == request::kind::guard && l.waiting.front() == &r) {
+  if (r.awake) {
+    if (r.late == reason::none) r.late = why;
+  } else if (r.what == request::kind::guard && l.waiting.front() == &r) {
     l.may_go = &r;
     l.may_go_by = why;
   } else {
     go(r, why);
   }
+}
+
+// Nobody is told when its turn comes; the statistics say it.
+void model::go_late(section_line& l, std::uint64_t withdrawn) {
+  if (l.waiting.empty() || withdrawn != l.withdrawn + 1) return;
+  request& r = *l.waiting.front();
+  if (r.late != reason::none) go(r, r.late);
 }
 
 void model::settle(std::size_t section, std::uint64_t withdrawn) {
@@ -279,6 +291,7 @@ void model::closed_now(std::size_t section, std::optional<place> home) {
 
 void model::look(std::size_t section, const counts& said) {
   section_line& l = line(section);
+  go_late(l, said.withdrawn);
   if (only_closing(l) && !said.held) end_line(l);
   if (said.executions == l.executions) l.lags = false;
   const std::size_t lag = l.lags ? 1 : 0;

@@ -11,6 +11,7 @@
 // It uses nothing of the library.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -62,6 +63,7 @@ struct request {
   bool refused = false;          // a handle knows of it all the same
   reason gone = reason::none;    // it does not run
   bool let_go = false;           // a guard that its chain holds no more
+  bool has_home = false;         // it goes on somewhere, or runs there
   outcome got;                   // from its end on
 
   // Of one that may be withdrawn while it waits:
@@ -72,6 +74,7 @@ struct request {
   std::optional<std::uint64_t> level;
   bool aside = false;
   bool awake = false;
+  reason late = reason::none;  // asked to go when it was awake: it does in its turn
 
   bool over() const { return at == phase::done || at == phase::told; }
 };
@@ -145,17 +148,29 @@ class model {
   void deliver(request& r, const outcome& got, reason why);
 
   // The predicate of an execute_when is asked: what does it say? `executions` as the section says.
-  bool asks(request& r, std::uint64_t executions);
+  bool asks(request& r, const counts& said);
 
-  // Those that wait and of which `goes(r)` are withdrawn. Of a guard whose turn has come nobody can
+  // Those that wait and of which `goes(r)` are withdrawn; one that is awake in its turn. Of a guard whose turn has come nobody can
   // say from outside whether it was given already, so then the statistics say it, by `settle`.
   template <class F>
   void withdraw(reason why, F goes) {
     for (request& r : requests_) {
-      if (r.at == request::phase::queued && r.can_go && !r.awake && goes(r)) withdraw(r, why);
+      if (r.at == request::phase::queued && r.can_go && goes(r)) withdraw(r, why);
     }
   }
   void settle(std::size_t section, std::uint64_t withdrawn);
+  // Whether then `section` would be left to thread_pool::shared(): whoever has it goes, and who is
+  // next has no home.
+  template <class F>
+  bool leaves_to_nobody(std::size_t section, F goes) const {
+    const section_line& l = line(section);
+    const auto may = [&goes](const request* r) {
+      return r->at == request::phase::queued && r->can_go && !r->awake && goes(*r);
+    };
+    const bool owner_goes = l.asks_there || (!l.waiting.empty() && may(l.waiting.front()));
+    const auto next = std::find_if_not(l.waiting.begin(), l.waiting.end(), may);
+    return owner_goes && next != l.waiting.end() && !(*next)->has_home;
+  }
   bool anyone_aside() const;
 
   // Nobody has it any more, or never had.
@@ -208,6 +223,7 @@ class model {
   static void end_line(section_line& l);
   void withdraw(request& r, reason why);
   void go(request& r, reason why);
+  void go_late(section_line& l, std::uint64_t withdrawn);
   static void check_nobody_aside_may_run(const section_line& l);
 
   std::vector<section_line> lines_;
