@@ -5,7 +5,6 @@
 #include "device/watch.hpp"
 
 #include <cstddef>
-#include <mutex>
 #include <new>
 
 namespace turnstile::detail {
@@ -21,11 +20,10 @@ engine& engine::the() noexcept {
 }
 
 void engine::watch(polled& l) noexcept {
-  {
-    const std::lock_guard locked(lock_);
-    l.next_ = coming_;
-    coming_ = &l;
-  }
+  polled* newest = coming_.load(relaxed);
+  do {
+    l.next_ = newest;
+  } while (!coming_.compare_exchange_weak(newest, &l, release, relaxed));  // E3
   pending_.fetch_add(1, seq_cst);     // E2
   lanes_ever_.fetch_add(1, seq_cst);  // E2
   wake_watch();
@@ -45,12 +43,7 @@ idle_look engine::try_poll() noexcept {
 }
 
 void engine::take_those_that_come() noexcept {
-  polled* coming = nullptr;
-  {
-    const std::lock_guard locked(lock_);
-    coming = coming_;
-    coming_ = nullptr;
-  }
+  polled* coming = coming_.exchange(nullptr, acquire);  // E3
   while (coming != nullptr) {
     polled& l = *coming;
     coming = l.next_;

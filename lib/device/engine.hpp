@@ -4,6 +4,7 @@
 //           time:
 //
 //             polling = no --exchange--> yes --store--> no
+//             coming  = those that have something pending now, newest first; taken all at once
 //
 //           Who looks (in the order of how soon it notices):
 //             a worker of a pool without jobs   spinning for 50 us since something last happened,
@@ -21,9 +22,10 @@
 //               drain: all that was done with the lanes that were let go of
 //           E2  fetch_add(seq_cst) of pending in watch, then load(seq_cst) of the watch's resting
 //               -> its store(seq_cst), then load(seq_cst) of pending: one of them sees the other
+//           E3  CAS(release) of coming in watch -> exchange(acquire) by who looks: the lane
 //
-// Progress  watch takes a lock for two stores, and wakes a thread if that sleeps. A poll that finds
-//           somebody else at it returns at once.
+// Progress  watch is lock-free, and wakes a thread if that sleeps. A poll that finds somebody else
+//           at it returns at once. No lock: in a forked child nobody would give it back.
 //
 // Dangers   A lane that said that nothing is pending may be gone, or be in the list of those that
 //           come.
@@ -118,9 +120,8 @@ class engine {
   bool poll_all() noexcept;
   void take_those_that_come() noexcept;
 
-  mutex lock_;
-  guarded<polled*> coming_{nullptr};  // under the lock
-  guarded<polled*> lanes_{nullptr};   // E1
+  atomic<polled*> coming_{nullptr};
+  guarded<polled*> lanes_{nullptr};  // E1
   atomic<bool> polling_{false};
   atomic<std::uint32_t> pending_{0};
   atomic<std::uint32_t> lanes_ever_{0};
