@@ -1673,6 +1673,29 @@ TEST_SUITE("device") {
     on_unobserved_error(nullptr);
   }
 
+  TEST_CASE("gpu: who is told of an ended stream's last place finds nothing left of it") {
+    struct runs_within_post {
+      void post(job& j) noexcept { j.run(); }
+    } at_once;
+    const gpus g;
+    event last;
+    std::vector<std::string> left{"not asked"};
+    {
+      stream s(device::cuda(0));
+      last = s.record();
+    }
+    async_scope scope{{.executor = at_once}};
+    const auto asks = [&]() -> task<> {
+      co_await last;
+      left = shut_down_devices(0s);
+    };
+    scope.spawn(asks());
+    fake::finish_all();
+    sync_wait(scope.join());
+    CHECK(left == std::vector<std::string>{});
+    CHECK(shut_down_devices(30s) == std::vector<std::string>{});
+  }
+
   TEST_CASE("gpu: a stream that ends with nothing behind its last place makes no place") {
     const gpus g;
     CUstream_st* const handle = [] {

@@ -96,11 +96,16 @@ void gpu_stream::tell(gpu_point& p) noexcept {
   {
     const std::lock_guard locked(list_lock_);
     points_.pop();
+    is_telling_ = true;
   }
   std::exception_ptr e = error_of(p);
   if (p.inner_) {
     add_error(carried_, std::move(e), name());
     e = nullptr;
+  }
+  {
+    const std::lock_guard locked(list_lock_);
+    is_telling_ = false;
   }
   p.reach(std::move(e));  // p may be in use again
 }

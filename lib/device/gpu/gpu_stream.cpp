@@ -225,8 +225,7 @@ bool gpu_stream::finish() noexcept {
   {
     const std::lock_guard turn(order_);
     const std::lock_guard locked(list_lock_);
-    // Its last place may have left the list, and be told just now.
-    if (!points_.empty() || watched_ != nullptr || submissions_ != 0) return false;
+    if (!points_.empty() || is_telling_ || submissions_ != 0) return false;
     device_.begin_destroy();
     s = native_.exchange(nullptr, relaxed);
     block = std::exchange(block_, nullptr);

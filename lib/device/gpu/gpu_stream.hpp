@@ -147,6 +147,7 @@ class gpu_stream final : private polled, public std::enable_shared_from_this<gpu
 
   mutable mutex list_lock_;
   fifo<gpu_point, &gpu_point::next_> points_;
+  bool is_telling_ = false;              // one that has left the list is not reached yet
   std::shared_ptr<gpu_stream> watched_;  // itself, as long as the engine knows it
   std::shared_ptr<gpu_stream> held_;     // itself, as long as somebody may block
   int holds_ = 0;
