@@ -69,7 +69,7 @@ _USUAL = {"all_rings": True, "ring": "ticket", "optimization": "3", "b_lto": Fal
 def _as_given(value):
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(value) if isinstance(value, list) else value
+    return repr(value) if isinstance(value, list) else value  # as Meson reads a list
 
 
 def _source(build):

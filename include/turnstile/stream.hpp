@@ -93,7 +93,8 @@ class stream {
 
   /// Calls `f()` after everything given before. On a GPU as a host function: it must not call CUDA,
   /// and what is given later waits for it. What it throws goes to the next place that is recorded
-  /// in this stream, awaited or not. It must not return an awaitable.
+  /// in this stream, awaited or not. It must not return an awaitable, nor wait for the thread that
+  /// gives it.
   ///
   /// Throws     also device_error if a GPU's stream is being captured: `f` would be called as often
   ///            as the graph is launched

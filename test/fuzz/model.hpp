@@ -147,11 +147,12 @@ class model {
   // Whoever waited for it goes on, with `got`, which says `why`.
   void deliver(request& r, const outcome& got, reason why);
 
-  // The predicate of an execute_when is asked: what does it say? `executions` as the section says.
+  // The predicate of an execute_when is asked: what does it say? `said` by the section.
   bool asks(request& r, const counts& said);
 
-  // Those that wait and of which `goes(r)` are withdrawn; one that is awake in its turn. Of a guard whose turn has come nobody can
-  // say from outside whether it was given already, so then the statistics say it, by `settle`.
+  // Those that wait and of which `goes(r)` are withdrawn; one that is awake in its turn. Of a guard
+  // whose turn has come nobody can say from outside whether it was given already, so then the
+  // statistics say it, by `settle`.
   template <class F>
   void withdraw(reason why, F goes) {
     for (request& r : requests_) {
