@@ -116,7 +116,6 @@ class resource_list {
 
  private:
   friend class detail::section_request;
-  friend class detail::several_request;
   friend struct detail::claims_book;
 
   // Says true only if all of them are identities that this section alone has claimed. Of a list

@@ -5,6 +5,7 @@
 #include <turnstile/detail/chain.hpp>
 #include <turnstile/detail/claims.hpp>
 #include <turnstile/detail/section_core.hpp>
+#include <turnstile/detail/several_request.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/errors.hpp>
 #include <turnstile/resource.hpp>
@@ -134,6 +135,9 @@ struct claims_book {
       return;  // who claims exclusively is alone, so the others share too
     }
   }
+  static void refuse_conflicts(const section_core& s, const resource_list& uses, bool exclusive) {
+    for (std::size_t i = 0; i != uses.size(); ++i) refuse_conflict(s, uses[i], exclusive);
+  }
 
   static device place_of(const resource_ref& r) {
     if (!r.by_address_) {
@@ -185,6 +189,17 @@ struct claims_book {
     publish(at);
   }
 
+  static void ask(const section_core& s, const resource_list& uses, bool exclusive) {
+    section_claims& mine = record_of(s);
+    std::size_t asked = 0;
+    try {
+      for (; asked != uses.size(); ++asked) ask(mine, uses[asked], exclusive);
+    } catch (...) {
+      while (asked != 0) withdraw(mine, uses[--asked], exclusive);
+      throw;
+    }
+  }
+
   static bool is_claimed_at_all(const section_core& s, const resource_ref& r) noexcept {
     section_claims* const mine = s.claims();  // C1
     return mine != nullptr && find_claim(*mine, r) != nullptr;
@@ -204,12 +219,19 @@ struct claims_book {
     return c == nullptr || c->asked[exclusive] == 0 ? nullptr : c;
   }
 
-  static resource_list claimed_at_all(section_claims& mine, const resource_list& uses) noexcept {
+  static resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept {
     resource_list found;
     for (std::size_t i = 0; i != uses.size(); ++i) {
-      if (find_claim(mine, uses[i]) != nullptr) found.add(uses[i]);
+      if (is_claimed_at_all(s, uses[i])) found.add(uses[i]);
     }
     return found;
+  }
+
+  static void share_out(held_section* all, std::size_t n, resource_list left) noexcept {
+    for (std::size_t i = 0; i != n; ++i) {
+      all[i].claims = i + 1 == n ? left : claimed_at_all(*all[i].section, left);
+      left = left.without(all[i].claims);
+    }
   }
 
   static void keep(section_claims& mine, const resource_ref& r, bool exclusive) noexcept {
@@ -227,6 +249,10 @@ struct claims_book {
     if (c == nullptr) return;
     c->asked[exclusive] = c->asked[exclusive] - 1;
     drop_unless_claimed(mine, key(r), *mine.resources.find(key(r))->second);
+  }
+  static void withdraw(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
+    section_claims& mine = record_of(s);
+    for (std::size_t i = 0; i != uses.size(); ++i) withdraw(mine, uses[i], exclusive);
   }
 
   static void drop_unless_claimed(section_claims& mine, const thing& t,
@@ -304,15 +330,30 @@ namespace {
 TURNSTILE_COLD void claim_new(const section_core& s, const resource_list& uses, bool exclusive) {
   const std::lock_guard lock(claims_lock);
   claims_book::refuse_elsewhere(s, uses, false);
-  for (std::size_t i = 0; i != uses.size(); ++i) {
-    claims_book::refuse_conflict(s, uses[i], exclusive);
-  }
-  section_claims& mine = claims_book::record_of(s);
+  claims_book::refuse_conflicts(s, uses, exclusive);
+  claims_book::ask(s, uses, exclusive);
+}
+
+TURNSTILE_COLD void claim_new_together(held_section* all, std::size_t n, const resource_list& left,
+                                       bool exclusive) {
+  const std::lock_guard lock(claims_lock);
   std::size_t asked = 0;
   try {
-    for (; asked != uses.size(); ++asked) claims_book::ask(mine, uses[asked], exclusive);
+    claims_book::share_out(all, n, left);
+    for (std::size_t i = 0; i != n; ++i) {
+      claims_book::refuse_conflicts(*all[i].section, all[i].claims, exclusive);
+    }
+    for (; asked != n; ++asked) {
+      if (all[asked].claims.empty()) continue;
+      claims_book::ask(*all[asked].section, all[asked].claims, exclusive);
+    }
   } catch (...) {
-    while (asked != 0) claims_book::withdraw(mine, uses[--asked], exclusive);
+    for (std::size_t i = 0; i != n; ++i) {
+      if (i < asked && !all[i].claims.empty()) {
+        claims_book::withdraw(*all[i].section, all[i].claims, exclusive);
+      }
+      all[i].claims = {};
+    }
     throw;
   }
 }
@@ -327,6 +368,15 @@ bool claim(const section_core& s, const resource_list& uses, bool exclusive) {
     return true;
   }
   return false;
+}
+
+void claim_together(held_section* all, std::size_t n, const resource_list& uses, bool exclusive) {
+  resource_list left = uses;
+  for (std::size_t i = 0; i != n; ++i) {
+    left = claims_book::unclaimed(*all[i].section, left, exclusive);
+  }
+  if (!left.empty()) [[unlikely]]
+    claim_new_together(all, n, left, exclusive);
 }
 
 void refuse_elsewhere(const section_core& s, const resource_list& uses, bool submits) {
@@ -351,17 +401,6 @@ std::vector<std::string> labels_of(const resource_list& uses) {
   return labels;
 }
 
-resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive) {
-  return claims_book::unclaimed(s, uses, exclusive);
-}
-
-resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept {
-  section_claims* const mine = s.claims();  // C1
-  if (mine == nullptr) return {};
-  const std::lock_guard lock(claims_lock);
-  return claims_book::claimed_at_all(*mine, uses);
-}
-
 void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
   const std::lock_guard lock(claims_lock);
   section_claims& mine = claims_book::record_of(s);
@@ -370,8 +409,7 @@ void keep_claims(const section_core& s, const resource_list& uses, bool exclusiv
 
 void withdraw_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
   const std::lock_guard lock(claims_lock);
-  section_claims& mine = claims_book::record_of(s);
-  for (std::size_t i = 0; i != uses.size(); ++i) claims_book::withdraw(mine, uses[i], exclusive);
+  claims_book::withdraw(s, uses, exclusive);
 }
 
 void give_up_claims(const section_core& s) noexcept {

@@ -64,28 +64,11 @@ void several_request::begin(held_section* all) {
   }
 }
 
-// What one of the sections has claimed stays its own; the one entered last claims the rest.
 void several_request::claim_all() {
   for (std::size_t i = 0; i != count_; ++i) {
     if (!held_[i].section->where().is_any()) refuse_elsewhere(*held_[i].section, uses_, false);
   }
-  resource_list left = uses_;
-  for (std::size_t i = 0; i != count_; ++i) {
-    left = unclaimed(*held_[i].section, left, at_.exclusive());
-  }
-  if (left.empty()) [[likely]]
-    return;
-  try {
-    for (std::size_t i = 0; i != count_; ++i) {
-      const section_core& s = *held_[i].section;
-      const resource_list mine = i + 1 == count_ ? left : claimed_at_all(s, left);
-      if (claim(s, mine, at_.exclusive())) held_[i].claims = mine;
-      left = left.without(mine);
-    }
-  } catch (...) {
-    withdraw_claimed();
-    throw;
-  }
+  claim_together(held_, count_, uses_, at_.exclusive());
 }
 
 // Of a request that is withdrawn while it waits: that was no refusal, and what is asked for stays

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 using namespace schedule;
@@ -210,6 +211,29 @@ TEST_SUITE("claims") {
           require(ask(a, v, true) == fate::ran, "nobody else is left");
         },
         {.most = {1, 1}});
+  }
+
+  TEST_CASE("claims: nobody is refused because of a request for several that is refused itself") {
+    holds([] {
+      const resource v;
+      const resource w;
+      critical_section a({.ring_capacity = 1});
+      critical_section b({.ring_capacity = 1});
+      critical_section shares({.ring_capacity = 1});
+      critical_section has_w({.ring_capacity = 1});
+      ask(a, v, false);
+      ask(has_w, w, true);
+      together({[&] {
+                  bool refused = false;
+                  try {
+                    sync_wait(execute(std::tie(a, b), [] {}, {.uses = {v, w}}));
+                  } catch (const exclusive_access_error&) {
+                    refused = true;
+                  }
+                  require(refused, "somebody else has it");
+                },
+                [&] { require(ask(shares, v, false) == fate::ran, "everybody shares"); }});
+    });
   }
 
   TEST_CASE("claims: a section ends while another asks for what it has claimed") {

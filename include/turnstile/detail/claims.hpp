@@ -56,6 +56,7 @@
 #include <turnstile/detail/thread_state.hpp>
 #include <turnstile/device.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -70,6 +71,7 @@ namespace detail {
 class section_core;
 class section_request;
 class several_request;
+struct held_section;
 struct claims_book;
 
 // What a section has claimed. Made at its first claim, ended by it.
@@ -121,6 +123,9 @@ class resource_identity {
 // exclusive_access_error and claims nothing. True: something is new. Then the request's turn has to
 // keep it, or its refusal to withdraw it.
 [[nodiscard]] bool claim(const section_core& s, const resource_list& uses, bool exclusive);
+// The same of a request that enters the first `n` of `all`: what one of them has claimed stays its
+// own, and the one entered last claims the rest. Each is given what it claims anew.
+void claim_together(held_section* all, std::size_t n, const resource_list& uses, bool exclusive);
 // All of them are `resource`s that the section has claimed.
 bool are_claimed(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 // What errors and records call them.
@@ -133,11 +138,6 @@ void refuse_elsewhere(const section_core& s, const resource_list& uses, bool sub
 // first used, null before. Relaxed: it points to a function.
 inline constinit atomic<int (*)(const void*) noexcept> device_of_address{nullptr};
 
-// What of `uses` the section has not claimed yet, as quick as claim is where that has nothing to
-// do.
-resource_list unclaimed(const section_core& s, const resource_list& uses, bool exclusive);
-// What of `uses` the section has claimed, however.
-resource_list claimed_at_all(const section_core& s, const resource_list& uses) noexcept;
 void keep_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 void withdraw_claims(const section_core& s, const resource_list& uses, bool exclusive) noexcept;
 
