@@ -11,7 +11,8 @@
 // another: one edge of a cycle at least has to be of another kind.
 //
 // Gates are sections, not classes, for two sections of one class do not exclude each other. Of an
-// edge's ways only those with the fewest gates are kept: one with more adds nothing.
+// edge's ways only those with the fewest gates are kept: one with more adds nothing. Of those that
+// do not contain one another the first eight are kept.
 //
 // Ways seen before are known by a hash of the sections held and wanted, which each thread looks up
 // in a small table of its own before it takes the lock. Source of the idea: lockdep; the gates are
@@ -222,6 +223,7 @@ class order_graph {
     auto d = std::ranges::find_if(declared_, is_it);
     if (d == declared_.end()) {
       d = declared_.insert(d, {outer, inner, {{}, {{outer, where}, {inner, where}}, true}});
+      told_.erase({outer, inner});
     }
     seed(*d);
     edges_[inner].erase(outer);  // what was seen against it is told when it is seen again

@@ -440,6 +440,20 @@ TEST_SUITE("registry") {
     CHECK(reports[1].first == strings{"city", "street"});
   }
 
+  TEST_CASE("lock order: what is against a declared order is told though it was an inversion") {
+    const checking on;
+    critical_section north{"north"};
+    critical_section south{"south"};
+    nest({north, south});
+    nest({south, north});
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].what == kind::inversion);
+    registry::declare_order(std::array<std::string_view, 2>{"north", "south"});
+    nest({south, north});
+    REQUIRE(reports.size() == 2);
+    CHECK(reports[1].what == kind::declared);
+  }
+
   TEST_CASE("lock order: a declared order outlives the checking, what was seen does not") {
     registry::declare_order(std::array<std::string_view, 2>{"upper", "lower"});
     critical_section upper{"upper"};
