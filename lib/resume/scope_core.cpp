@@ -18,7 +18,7 @@ scope_core::scope_core(std::stop_source stop, on_failure then, std::string_view 
 void scope_core::ended(std::exception_ptr error, std::source_location where) noexcept {
   if (error != nullptr) {
     failure& first = is_cancellation(error) ? first_cancellation_ : first_failure_;
-    const bool is_first = note(first, {std::move(error), where});
+    const bool is_first = note(first, {std::move(error), where, stop_.stop_requested()});
     if (is_first && on_failure_ == on_failure::stop) request_stop();
   }
   if (running_.fetch_sub(1, release) == 1) wake_if_idle();  // J1, J2
@@ -125,7 +125,7 @@ void scope_core::abandon() noexcept {
   const failure cancelled = take(first_cancellation_);
   if (first.error != nullptr) {
     report_unobserved(first.error, "", first.where);
-  } else if (cancelled.error != nullptr && !stop_.stop_requested()) {
+  } else if (cancelled.error != nullptr && !cancelled.was_asked_for) {
     report_unobserved(cancelled.error, "", cancelled.where);
   }
   drop_share();

@@ -487,6 +487,11 @@ TEST_SUITE("resume") {
       not_asked.spawn(cancelled());
     }
     CHECK(errors.seen().size() == 1);
+    {
+      async_scope stops_because_of_it{{.fail_fast = true}};
+      stops_because_of_it.spawn(cancelled());
+    }
+    CHECK(errors.seen().size() == 2);
   }
 
   TEST_CASE("join: one that is withdrawn ends, may be awaited again, and others go on waiting") {

@@ -80,6 +80,7 @@ class scope_core {
   struct failure {
     std::exception_ptr error;
     std::source_location where;
+    bool was_asked_for = false;  // a stop had been requested by then
   };
   bool note(failure& first, failure f) noexcept;  // false: there is one already
   failure take(failure& first) noexcept;
