@@ -156,7 +156,9 @@ class [[nodiscard("nothing runs until the result is awaited")]] any_in {
 /// should look at its token.
 ///
 /// The first one to end decides, by its value or its error; only a cancellation leaves that to the
-/// next one, because it follows from something else. What the others give is dropped.
+/// next one, because it follows from something else. What the others give is dropped, also what a
+/// handle gives (which must not be awaited again then) and the error that a scope's join takes: use
+/// timeout, or keep such a result in a task of its own.
 ///
 /// Gives      which one, and what it gave: a variant, with monostate for void and reference_wrapper
 ///            for references
