@@ -663,7 +663,7 @@ rule("work drops its share before its last look",
      "if (last) wake_if_idle();")
 ERROR = """if (error != nullptr) {
     failure& first = is_cancellation(error) ? first_cancellation_ : first_failure_;
-    const bool is_first = note(first, {std::move(error), where});
+    const bool is_first = note(first, {std::move(error), where, stop_.stop_requested()});
     if (is_first && on_failure_ == on_failure::stop) request_stop();
   }
 """
