@@ -39,8 +39,12 @@ def _read(build, name):
         return None
 
 
+def _settings(build):
+    return {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
+
+
 def _options(build):
-    known = {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
+    known = _settings(build)
     return " ".join(part for part in (
         f"-O{known['optimization']}" if "optimization" in known else "",
         "with LTO" if known.get("b_lto") else "",
@@ -58,7 +62,7 @@ def compiler(build):
 
 def options(build):
     """What makes other executables than without, as tools/bench is given it."""
-    said = {option["name"]: option["value"] for option in _read(build, "intro-buildoptions.json") or ()}
+    said = _settings(build)
     return [f"-D{name}={_as_given(said[name])}" for name, usual in _USUAL.items() if said.get(name, usual) != usual]
 
 
