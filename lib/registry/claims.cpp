@@ -190,6 +190,7 @@ struct claims_book {
   }
 
   static void ask(const section_core& s, const resource_list& uses, bool exclusive) {
+    if (uses.empty()) return;
     section_claims& mine = record_of(s);
     std::size_t asked = 0;
     try {
@@ -251,6 +252,7 @@ struct claims_book {
     drop_unless_claimed(mine, key(r), *mine.resources.find(key(r))->second);
   }
   static void withdraw(const section_core& s, const resource_list& uses, bool exclusive) noexcept {
+    if (uses.empty()) return;
     section_claims& mine = record_of(s);
     for (std::size_t i = 0; i != uses.size(); ++i) withdraw(mine, uses[i], exclusive);
   }
@@ -344,14 +346,11 @@ TURNSTILE_COLD void claim_new_together(held_section* all, std::size_t n, const r
       claims_book::refuse_conflicts(*all[i].section, all[i].claims, exclusive);
     }
     for (; asked != n; ++asked) {
-      if (all[asked].claims.empty()) continue;
       claims_book::ask(*all[asked].section, all[asked].claims, exclusive);
     }
   } catch (...) {
     for (std::size_t i = 0; i != n; ++i) {
-      if (i < asked && !all[i].claims.empty()) {
-        claims_book::withdraw(*all[i].section, all[i].claims, exclusive);
-      }
+      if (i < asked) claims_book::withdraw(*all[i].section, all[i].claims, exclusive);
       all[i].claims = {};
     }
     throw;

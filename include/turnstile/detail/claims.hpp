@@ -70,7 +70,6 @@ namespace detail {
 
 class section_core;
 class section_request;
-class several_request;
 struct held_section;
 struct claims_book;
 
