@@ -15,21 +15,6 @@
 
 namespace turnstile::detail {
 
-namespace {
-
-// Of the device; 0: it is none of those.
-int code_of(const std::exception_ptr& e) noexcept {
-  try {
-    std::rethrow_exception(e);
-  } catch (const device_error& of_device) {
-    return of_device.code();
-  } catch (...) {
-    return 0;
-  }
-}
-
-}  // namespace
-
 void submitted_mark::tell() noexcept {
   submitted_waiter* w = nullptr;
   {
@@ -156,8 +141,10 @@ std::exception_ptr submission::error() const noexcept {
 void submission::tell_error_beside(const std::exception_ptr& its_own,
                                    std::source_location where) const noexcept {
   if (error_ == nullptr || error_ == its_own) return;
-  const int code = code_of(error_);
-  if (code == 0 || code != code_of(its_own)) report_unobserved(error_, {}, where);
+  const int code = of_device_error(error_, &device_error::code);
+  if (code == 0 || code != of_device_error(its_own, &device_error::code)) {
+    report_unobserved(error_, {}, where);
+  }
 }
 
 // Once.

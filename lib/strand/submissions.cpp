@@ -14,20 +14,6 @@
 
 namespace turnstile::detail {
 
-namespace {
-
-bool says_lost(const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const device_error& e) {
-    return e.lost();
-  } catch (...) {
-    return false;
-  }
-}
-
-}  // namespace
-
 bool submissions::hold() noexcept {
   std::uint64_t seen = 0;
   if (word_.compare_exchange_strong(seen, held_now(), acq_rel, relaxed)) return true;  // T1, T3
@@ -60,7 +46,7 @@ bool submissions::claim(std::uint64_t n) noexcept {
 
 // What the section guards is in nobody knows what state.
 void submissions::note_loss(const std::exception_ptr& with) noexcept {
-  if (with == nullptr || !says_lost(with)) return;
+  if (with == nullptr || !of_device_error(with, &device_error::lost)) return;
   const std::lock_guard lock(losing_);
   section_core* const section = section_;
   if (section == nullptr || section->is_lost()) return;

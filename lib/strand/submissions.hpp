@@ -51,6 +51,7 @@
 #include <turnstile/detail/lane.hpp>
 #include <turnstile/detail/threads.hpp>
 #include <turnstile/device.hpp>
+#include <turnstile/errors.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,19 @@ namespace turnstile::detail {
 
 class section_core;
 struct request;
+
+// What `said` gives of a device's error; of any other 0, or false.
+template <class T>
+T of_device_error(const std::exception_ptr& error,
+                  T (device_error::*said)() const noexcept) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const device_error& e) {
+    return (e.*said)();
+  } catch (...) {
+    return T{};
+  }
+}
 
 // Shared by the section and its submissions.
 class submissions {
