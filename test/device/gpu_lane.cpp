@@ -34,6 +34,7 @@ using detail::gpu_api;
 using device_tests::gpus;
 using device_tests::losses;
 using device_tests::message_of;
+using device_tests::running_callable;
 using device_tests::until;
 using support::counted;
 using support::loop;
@@ -519,20 +520,14 @@ TEST_SUITE("device") {
     const losses heard;
     const gpus g(fake::table(), gpus::afterwards::lost);
     stream s(device::cuda(0));
-    std::atomic<bool> runs = false;
-    std::atomic<bool> may_end = false;
-    s.enqueue([&] {
-      runs = true;
-      until([&] { return may_end.load(); });
-    });
+    running_callable callable;
+    callable.give_to(s);
     const event e = s.record();
-    std::thread driver([&] { fake::step(s.native_handle()); });
-    until([&] { return runs.load(); });
+    callable.begin();
     fake::fail(fake::call::event_query, 1, 719);
     until([&] { return is_ready(e) || !heard.seen().empty(); });
     for (int i = 0; i != 10; ++i) CHECK_FALSE(is_ready(e));
-    may_end = true;
-    driver.join();
+    callable.end();
     until([&] { return is_ready(e); });
     CHECK_THROWS_AS(sync_wait(e), device_error);
   }
@@ -1529,14 +1524,9 @@ TEST_SUITE("device") {
     stream s(device::cuda(0));
     stream other(device::cuda(0));
     const event lost = other.record();
-    std::atomic<bool> runs = false;
-    std::atomic<bool> may_end = false;
-    s.enqueue([&] {
-      runs = true;
-      until([&] { return may_end.load(); });
-    });
-    std::thread driver([&] { fake::step(s.native_handle()); });
-    until([&] { return runs.load(); });
+    running_callable callable;
+    callable.give_to(s);
+    callable.begin();
     fake::lose(0, 719);
     until([&] { return is_ready(lost); });
     std::string text = "nothing";
@@ -1547,8 +1537,7 @@ TEST_SUITE("device") {
       l.run();
       CHECK(text == "nothing");
     }
-    may_end = true;
-    driver.join();
+    callable.end();
     until([&] {
       l.run();
       return text != "nothing";

@@ -7,7 +7,9 @@
 
 #include <turnstile/device.hpp>
 #include <turnstile/errors.hpp>
+#include <turnstile/stream.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <doctest/doctest.h>
 #include <mutex>
@@ -33,6 +35,33 @@ std::string message_of(F f) {
   }
   return {};
 }
+
+// A callable of a stream that the driver has begun, here on a thread of its own, and that runs until
+// it may end.
+class running_callable {
+ public:
+  void give_to(turnstile::stream& s) {
+    stream_ = s.native_handle();
+    s.enqueue([this] {
+      runs_ = true;
+      until([this] { return may_end_.load(); });
+    });
+  }
+  void begin() {
+    driver_ = std::thread([this] { fake::step(stream_); });
+    until([this] { return runs_.load(); });
+  }
+  void end() {
+    may_end_ = true;
+    driver_.join();
+  }
+
+ private:
+  CUstream_st* stream_ = nullptr;
+  std::atomic<bool> runs_ = false;
+  std::atomic<bool> may_end_ = false;
+  std::thread driver_;
+};
 
 // A table in use. In the end all is shut down, nothing may be left and nothing been misused.
 class gpus {

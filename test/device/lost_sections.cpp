@@ -10,19 +10,18 @@
 
 #include <turnstile/turnstile.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <doctest/doctest.h>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 using namespace turnstile;
 using device_tests::gpus;
 using device_tests::losses;
+using device_tests::running_callable;
 using device_tests::until;
 
 namespace {
@@ -205,16 +204,10 @@ TEST_SUITE("device") {
             std::in_place, section_options{.place = device::cuda(0), .hand_on = hand_on});
         stream on(device::cuda(0));
         stream other(device::cuda(0));
-        std::atomic<bool> runs = false;
-        std::atomic<bool> may_end = false;
-        std::thread driver;
+        running_callable callable;
         const auto body = [&](stream& s) {
-          s.enqueue([&] {
-            runs = true;
-            until([&] { return may_end.load(); });
-          });
-          driver = std::thread([&] { fake::step(on.native_handle()); });
-          until([&] { return runs.load(); });
+          callable.give_to(s);
+          callable.begin();
           fake::lose(0, illegal_address);
           if (is_heard_within) CHECK_THROWS_AS(other.record(), device_error);
         };
@@ -224,8 +217,7 @@ TEST_SUITE("device") {
           detail::engine::the().poll();
           CHECK(t.ends.empty());
         }
-        may_end = true;
-        driver.join();
+        callable.end();
         t.run_until_ended(1);
         CHECK(t.ends[0].starts_with("lost: "));
         const auto looks = [] {};
@@ -243,16 +235,10 @@ TEST_SUITE("device") {
     stream on(device::cuda(0));
     stream other(device::cuda(0));
     stream elsewhere(device::cuda(1));
-    std::atomic<bool> runs = false;
-    std::atomic<bool> may_end = false;
-    std::thread driver;
+    running_callable callable;
     const auto body = [&](stream& s) {
-      s.enqueue([&] {
-        runs = true;
-        until([&] { return may_end.load(); });
-      });
-      driver = std::thread([&] { fake::step(on.native_handle()); });
-      until([&] { return runs.load(); });
+      callable.give_to(s);
+      callable.begin();
       fake::lose(0, illegal_address);
     };
     auto handle = cs.submit(body, {.on = &on});
@@ -266,8 +252,7 @@ TEST_SUITE("device") {
       }
       CHECK(lost);
     }
-    may_end = true;
-    driver.join();
+    callable.end();
     CHECK_THROWS_AS(sync_wait(handle), device_error);
     sync_wait(t.scope.join());
   }
