@@ -76,6 +76,7 @@ struct request {
   bool awake = false;
   reason late = reason::none;  // asked to go when it was awake: it does in its turn
 
+  bool may_be_withdrawn() const { return at == phase::queued && can_go; }
   bool over() const { return at == phase::done || at == phase::told; }
 };
 
@@ -156,7 +157,7 @@ class model {
   template <class F>
   void withdraw(reason why, F goes) {
     for (request& r : requests_) {
-      if (r.at == request::phase::queued && r.can_go && goes(r)) withdraw(r, why);
+      if (r.may_be_withdrawn() && goes(r)) withdraw(r, why);
     }
   }
   void settle(std::size_t section, std::uint64_t withdrawn);
@@ -166,7 +167,7 @@ class model {
   bool leaves_to_nobody(std::size_t section, F goes) const {
     const section_line& l = line(section);
     const auto may = [&goes](const request* r) {
-      return r->at == request::phase::queued && r->can_go && !r->awake && goes(*r);
+      return r->may_be_withdrawn() && !r->awake && goes(*r);
     };
     const bool owner_goes = l.asks_there || (!l.waiting.empty() && may(l.waiting.front()));
     const auto next = std::find_if_not(l.waiting.begin(), l.waiting.end(), may);

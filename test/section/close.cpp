@@ -1,5 +1,6 @@
 // close.cpp - closing runs what was accepted and refuses the rest.
 
+#include "support/ending.hpp"
 #include "support/foreign.hpp"
 #include "support/gate.hpp"
 #include "support/hold.hpp"
@@ -34,14 +35,6 @@ foreign close_it(critical_section& cs, bool& over) {
 
 foreign run_in(critical_section& cs, int& runs) {
   co_await cs.execute([&runs] { ++runs; });
-}
-
-task<> run_unless(critical_section& cs, int& runs, std::stop_token stop) {
-  try {
-    co_await cs.execute([&runs] { ++runs; }, {.stop = stop});
-  } catch (const operation_cancelled&) {
-    CHECK(runs == 0);
-  }
 }
 
 // Looks around whenever it is given a job.
@@ -278,9 +271,9 @@ TEST_SUITE("section") {
       closer.wait();
     }
     SUBCASE("behind a request that is withdrawn") {
-      int runs = 0;
+      support::ending withdrawn;
       async_scope scope{{.executor = home}};
-      scope.spawn(run_unless(cs, runs, token));
+      scope.spawn(withdrawn.of(cs.execute([] {}, {.stop = token})));
       home.run();
       const foreign closer = close_it(cs, closed);
       CHECK_FALSE(closed);
@@ -288,7 +281,7 @@ TEST_SUITE("section") {
       closer.wait();
       home.run();
       sync_wait(scope.join());
-      CHECK(runs == 0);
+      CHECK(withdrawn.how == "cancelled");
       nobodys.run();
     }
     CHECK(closed);
